@@ -1,0 +1,1 @@
+"""Engines that decide questions about a specification, and the command line."""

@@ -1,0 +1,108 @@
+"""What an engine answers: one result type and one trace type, which every output format renders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+PROVED, VIOLATED, UNDETERMINED = "proved", "violated", "undetermined"
+EXIT_CODE = {PROVED: 0, VIOLATED: 1, UNDETERMINED: 3}
+EXIT_CANNOT_RUN = 2
+
+PROPERTIES = (
+    "deadlock",
+    "race",
+    "stale-read",
+    "phase-lapped",
+    "arrival-count",
+    "tx-count",
+    "barrier-init",
+    "missing-fence",
+    "exit-hazard",
+    "smem-overlap",
+    "named-barrier",
+    "register-pool",
+)
+
+
+@dataclass(frozen=True)
+class TraceStep:
+    """One step of a schedule: who did what to which object, at which line, and what it changed (name -> "old->new").
+
+    `action` names the transition of the model, so that the step can be executed again.
+    """
+
+    role: str
+    op: str
+    object: str
+    file: str
+    line: int
+    changes: dict[str, str] = field(default_factory=dict)
+    action: str = ""
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """A role that cannot go on: the barrier and phase that it waits for, and what is missing there."""
+
+    role: str
+    waits_for: str
+    phase: str
+    missing: str
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A schedule that ends in the violation of `property`; `because` is one sentence."""
+
+    property: str
+    because: str
+    steps: tuple[TraceStep, ...]
+    blocked: tuple[Blocked, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict on one property, with the shortest trace if it is violated and what ran out if it is undetermined."""
+
+    id: str
+    verdict: str
+    trace: Trace | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer to one question about one model. `seconds` is wall clock; `scope` says what the verdict covers."""
+
+    command: str
+    model: str
+    parameters: dict[str, Any]
+    engine: str
+    findings: tuple[Finding, ...]
+    scope: dict[str, Any] = field(default_factory=dict)
+    states: int = 0
+    transitions: int = 0
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """The worst of the findings; no finding at all is an error of the caller, never a proof."""
+        if not self.findings:
+            raise ValueError("a result without a single checked property")
+        return worst(finding.verdict for finding in self.findings)
+
+    @property
+    def trace(self) -> Trace | None:
+        """The shortest trace of any violated property, the first in declaration order among equals."""
+        traces = [finding.trace for finding in self.findings if finding.trace is not None]
+        return min(traces, key=lambda trace: len(trace.steps)) if traces else None
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """violated over undetermined over proved."""
+    order = (PROVED, UNDETERMINED, VIOLATED)
+    return order[max((order.index(verdict) for verdict in verdicts), default=1)]
