@@ -1,0 +1,153 @@
+"""States packed into one Python int each, and a Machine as generated Python functions over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from checker.read_python import python_source
+from spec.expr import Expr, Lit, fields_of
+from spec.machine import Action, Check, Machine
+
+Successors = list[tuple[int, int]]
+"""(action index, next state)."""
+Violations = list[tuple[int, int]]
+"""(check index, action index, or -1 if the state itself is wrong)."""
+Expand = Callable[[int, Successors, Violations], None]
+
+
+@dataclass(frozen=True)
+class PackedMachine:
+    """The code of a Machine: expand a state with `roles[i][location]` for every role, then `agents`, then `whole`.
+
+    roles: per role, (shift, mask) of its counter and a function per location. checks: what the indices stand for.
+    """
+
+    machine: Machine
+    initial: int
+    checks: tuple[Check, ...]
+    shifts: dict[str, tuple[int, int]]
+    roles: tuple[tuple[int, int, tuple[Expand, ...]], ...]
+    agents: tuple[Expand, ...]
+    whole: Expand
+    final: tuple[frozenset[int], ...]
+
+    def unpack(self, state: int) -> dict[str, int]:
+        return {name: state >> shift & mask for name, (shift, mask) in self.shifts.items()}
+
+
+class _Writer:
+    """Generates one module of functions for a machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.shifts: dict[str, tuple[int, int]] = {}
+        shift = 0
+        for variable in machine.variables:
+            self.shifts[variable.name] = (shift, (1 << variable.width) - 1)
+            shift += variable.width
+        self.names = {variable.name: f"v{index}" for index, variable in enumerate(machine.variables)}
+        self.checks: list[Check] = []
+        self.numbers: dict[int, int] = {}
+        self.lines: list[str] = []
+
+    def function(
+        self, name: str, standing: tuple[Check, ...], actions: list[tuple[int, Action]], counter: str = ""
+    ) -> None:
+        """A function that appends the successors and violations of a state at one location (or of one agent)."""
+        body: list[str] = []
+        used: dict[str, None] = {}
+        read = self._reader(used)
+        for check in standing:
+            body.append(f"    if {read(check.when)}: bad.append(({self._number(check)}, -1))")
+        for index, action in actions:
+            indent = "    "
+            if not _is_true(action.guard):
+                body.append(f"    if {read(action.guard)}:")
+                indent = "        "
+            halting = [check for check in action.checks if check.halts]
+            if halting:
+                body.append(f"{indent}go = True")
+            for check in action.checks:
+                tail = "; go = False" if check.halts else ""
+                body.append(f"{indent}if {read(check.when)}: bad.append(({self._number(check)}, {index})){tail}")
+            if halting:
+                body.append(f"{indent}if go: out.append(({index}, {self._next(action, read, used, counter)}))")
+            else:
+                body.append(f"{indent}out.append(({index}, {self._next(action, read, used, counter)}))")
+        self.lines.append(f"def {name}(s, out, bad):")
+        for field in used:
+            shift, mask = self.shifts[field]
+            self.lines.append(
+                f"    {self.names[field]} = s >> {shift} & {mask}" if shift else f"    {self.names[field]} = s & {mask}"
+            )
+        self.lines.extend(body or ["    pass"])
+
+    def _next(self, action: Action, read: Callable[[Expr], str], used: dict[str, None], counter: str) -> str:
+        constant, parts = 0, ["s"]
+        if counter and action.target is not None and action.location is not None:
+            constant += (action.target - action.location) << self.shifts[counter][0]
+        for name, value in action.updates:
+            shift, _ = self.shifts[name]
+            used[name] = None
+            parts.append(f"({read(value)} - {self.names[name]} << {shift})")
+        if constant:
+            parts.append(str(constant) if constant > 0 else f"({constant})")
+        return " + ".join(parts)
+
+    def _reader(self, used: dict[str, None]) -> Callable[[Expr], str]:
+        memo: dict[int, str] = {}
+
+        def read(expr: Expr) -> str:
+            for name in sorted(fields_of(expr)):
+                used[name] = None
+            return python_source(expr, self.names.__getitem__, memo)
+
+        return read
+
+    def _number(self, check: Check) -> int:
+        number = self.numbers.get(id(check))
+        if number is None:
+            number = self.numbers[id(check)] = len(self.checks)
+            self.checks.append(check)
+        return number
+
+
+def pack(machine: Machine) -> PackedMachine:
+    """Generates and compiles the code of a machine."""
+    writer = _Writer(machine)
+    by_place: dict[tuple[str, int | None], list[tuple[int, Action]]] = {}
+    agents: list[tuple[int, Action]] = []
+    for index, action in enumerate(machine.actions):
+        if action.location is None:
+            agents.append((index, action))
+        else:
+            by_place.setdefault((action.role, action.location), []).append((index, action))
+    for number, role in enumerate(machine.roles):
+        for place, location in enumerate(role.locations):
+            actions = by_place.get((role.name, place), [])
+            writer.function(f"role{number}_{place}", location.checks, actions, role.counter)
+    for number, pair in enumerate(agents):
+        writer.function(f"agent{number}", (), [pair])
+    writer.function("whole", machine.checks, [])
+    space: dict[str, Expand] = {}
+    exec(compile("\n".join(writer.lines), f"<{machine.name}>", "exec"), space)
+    roles = tuple(
+        (*writer.shifts[role.counter], tuple(space[f"role{number}_{place}"] for place in range(len(role.locations))))
+        for number, role in enumerate(machine.roles)
+    )
+    initial = sum(variable.initial << writer.shifts[variable.name][0] for variable in machine.variables)
+    return PackedMachine(
+        machine,
+        initial,
+        tuple(writer.checks),
+        writer.shifts,
+        roles,
+        tuple(space[f"agent{number}"] for number in range(len(agents))),
+        space["whole"],
+        tuple(frozenset(i for i, place in enumerate(role.locations) if place.final) for role in machine.roles),
+    )
+
+
+def _is_true(expr: Expr) -> bool:
+    return isinstance(expr, Lit) and expr.value == 1

@@ -1,0 +1,249 @@
+"""Breadth-first search through all reachable states of a Machine: the ground truth that other engines are held to.
+
+A state is inserted once, before its checks are evaluated; a violation of a state counts the steps to it, a violation by a
+step counts that step too, so the first one found of a property is a shortest one. A step whose violation leaves the
+behaviour undefined (Check.halts) is not followed.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from array import array
+from dataclasses import dataclass, field
+
+from checker.packed import PackedMachine, Successors, Violations, pack
+from spec.machine import LIMIT, Check, Machine
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A property violated after a sequence of actions; the last action is the guilty one if `by_step`."""
+
+    property: str
+    because: str
+    object: str
+    actions: tuple[int, ...]
+    by_step: bool
+    stuck: tuple[str, ...] = ()
+
+
+@dataclass
+class Exploration:
+    """What a search found. `complete`: every reachable state was visited; otherwise `ran_out` says what ran out.
+
+    halted: properties of steps that were not followed, behind which nothing is known.
+    """
+
+    states: int = 0
+    transitions: int = 0
+    depth: int = 0
+    complete: bool = False
+    ran_out: str = ""
+    seconds: float = 0.0
+    violations: dict[str, Violation] = field(default_factory=dict)
+    halted: list[str] = field(default_factory=list)
+    unreached: tuple[int, ...] = ()
+    finished: bool = False
+
+
+def explore(
+    machine: Machine, *, limit: int = 0, timeout: float = 0.0, memory: int = 0, stop_at_first: bool = False
+) -> Exploration:
+    """Visits all states, or up to `limit` states, `timeout` seconds or `memory` bytes of resident memory (0: no bound)."""
+    return _Search(pack(machine), limit, timeout, memory, stop_at_first).run()
+
+
+class _Search:
+    def __init__(self, packed: PackedMachine, limit: int, timeout: float, memory: int, stop_at_first: bool) -> None:
+        self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
+        self.stop_at_first = stop_at_first
+        self.order: list[int] = [packed.initial]
+        self.index: dict[int, int] = {packed.initial: 0}
+        self.parent = array("q", [-1])
+        self.via = array("i", [-1])
+        self.edges = array("I")
+        self.edge_actions = array("H" if len(packed.machine.actions) < 65_536 else "I")
+        self.offsets = array("Q", [0])
+        self.result = Exploration()
+
+    def run(self) -> Exploration:
+        start = time.perf_counter()
+        result = self.result
+        result.ran_out = self._visit(start)
+        result.complete = not result.ran_out
+        result.states, result.transitions = len(self.order), len(self.edges)
+        taken = bytearray(len(self.packed.machine.actions))
+        for action in self.edge_actions:
+            taken[action] = 1
+        result.unreached = tuple(index for index, was in enumerate(taken) if not was)
+        if result.complete and "deadlock" not in result.violations:
+            self._find_stuck_roles()
+        result.seconds = time.perf_counter() - start
+        return result
+
+    def _visit(self, start: float) -> str:
+        """Expands states in order until none is left; gives what ran out, or nothing."""
+        packed, order, index = self.packed, self.order, self.index
+        parent, via, edges, edge_actions, offsets = self.parent, self.via, self.edges, self.edge_actions, self.offsets
+        roles, agents, whole = packed.roles, packed.agents, packed.whole
+        out: Successors = []
+        bad: Violations = []
+        position, level_end = 0, 1
+        while position < len(order):
+            if position == level_end:
+                level_end = len(order)
+                self.result.depth += 1
+            if position % 4096 == 0:
+                ran_out = self._ran_out(start)
+                if ran_out:
+                    return ran_out
+            state = order[position]
+            out.clear()
+            whole(state, out, bad)
+            for shift, mask, functions in roles:
+                functions[state >> shift & mask](state, out, bad)
+            for agent in agents:
+                agent(state, out, bad)
+            if bad:
+                halted = self._record(bad, position)
+                bad.clear()
+                if self.stop_at_first and self.result.violations:
+                    return "the search was asked to stop at the first violation"
+                if halted:
+                    offsets.append(len(edges))
+                    position += 1
+                    continue
+            if not out:
+                self._at_rest(state, position)
+            for action, successor in out:
+                known = index.get(successor)
+                if known is None:
+                    known = index[successor] = len(order)
+                    order.append(successor)
+                    parent.append(position)
+                    via.append(action)
+                edges.append(known)
+                edge_actions.append(action)
+            offsets.append(len(edges))
+            position += 1
+        return ""
+
+    def _ran_out(self, start: float) -> str:
+        if self.limit and len(self.order) > self.limit:
+            return f"the limit of {self.limit} states (--limit)"
+        if self.timeout and time.perf_counter() - start > self.timeout:
+            return f"the timeout of {self.timeout:g} s (--timeout)"
+        if self.memory and resident_bytes() > self.memory:
+            return f"the memory bound of {self.memory / 2**30:.1f} GiB (--memory)"
+        return ""
+
+    # ---------------------------------------------------------------- violations
+
+    def _record(self, bad: Violations, position: int) -> bool:
+        """Keeps the first violation of each property; whether the state itself is one behind which nothing is defined."""
+        halted = False
+        for number, action in bad:
+            check = self.packed.checks[number]
+            if check.halts and check.property not in self.result.halted:
+                self.result.halted.append(check.property)
+            halted |= check.halts and action < 0
+            if check.property not in self.result.violations:
+                path = self._path(position)
+                actions = path if action < 0 else (*path, action)
+                self._keep(check, actions, action >= 0)
+        return halted
+
+    def _keep(self, check: Check, actions: tuple[int, ...], by_step: bool) -> None:
+        self.result.violations[check.property] = Violation(
+            check.property, check.because, check.object, actions, by_step
+        )
+
+    def _at_rest(self, state: int, position: int) -> None:
+        """Nothing can happen any more: the end, or a deadlock of every role that has not ended."""
+        stuck = tuple(
+            role.name
+            for role, (shift, mask, _), final in zip(
+                self.packed.machine.roles, self.packed.roles, self.packed.final, strict=True
+            )
+            if state >> shift & mask not in final
+        )
+        if not stuck:
+            self.result.finished = True
+        elif "deadlock" not in self.result.violations:
+            self._deadlock(stuck, position)
+
+    def _deadlock(self, stuck: tuple[str, ...], position: int) -> None:
+        because = f"{_and(stuck)} can never run again"
+        self.result.violations["deadlock"] = Violation("deadlock", because, "", self._path(position), False, stuck)
+
+    def _path(self, position: int) -> tuple[int, ...]:
+        actions = []
+        while position > 0:
+            actions.append(self.via[position])
+            position = self.parent[position]
+        return tuple(reversed(actions))
+
+    def _find_stuck_roles(self) -> None:
+        """A role that has not ended and that can never run again, while others go on for ever.
+
+        `moves[i]` collects the roles that can still take a step at or after state i, until nothing is added.
+        """
+        names = {role.name: 1 << number for number, role in enumerate(self.packed.machine.roles)}
+        bit = [names.get(action.role, 0) for action in self.packed.machine.actions]
+        moves = [0] * len(self.order)
+        edges, actions, offsets = self.edges, self.edge_actions, self.offsets
+        everyone = (1 << len(names)) - 1
+        changed = True
+        while changed:
+            changed = False
+            for state in range(len(moves) - 1, -1, -1):
+                can = moves[state]
+                if can == everyone:
+                    continue
+                before = can
+                for edge in range(offsets[state], offsets[state + 1]):
+                    can |= bit[actions[edge]] | moves[edges[edge]]
+                if can != before:
+                    moves[state] = can
+                    changed = True
+        for position, can in enumerate(moves):
+            if can == everyone:
+                continue
+            state = self.order[position]
+            stuck = tuple(
+                role.name
+                for number, (role, (shift, mask, _), final) in enumerate(
+                    zip(self.packed.machine.roles, self.packed.roles, self.packed.final, strict=True)
+                )
+                if not can >> number & 1 and state >> shift & mask not in final
+            )
+            if stuck and not self._undefined_later(position):
+                self._deadlock(stuck, position)
+                return
+
+    def _undefined_later(self, position: int) -> bool:
+        """Whether a step that was not followed is what keeps the role from running: then the role is not to blame."""
+        return bool(self.result.halted)
+
+
+def is_undetermined(exploration: Exploration) -> str:
+    """Why the exploration decides nothing beyond what it found, or nothing."""
+    if not exploration.complete:
+        return exploration.ran_out
+    if LIMIT in exploration.violations:
+        return exploration.violations[LIMIT].because
+    if exploration.halted:
+        return f"what follows a violation of {_and(tuple(exploration.halted))} is undefined and was not explored"
+    return ""
+
+
+def resident_bytes() -> int:
+    """Peak resident memory of this process."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _and(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

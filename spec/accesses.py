@@ -1,0 +1,155 @@
+"""When two accesses to the same bytes are not ordered: the checks for race, missing-fence and stale-read.
+
+An access can start as soon as its role is there, for nothing guards it. So two conflicting accesses are unordered exactly
+if some reachable state has one about to start and the other about to start or in progress: were they ordered by barriers,
+one would have to be over before the other's role could get there. In progress means, for a bulk copy, that it has not
+landed, and otherwise what spec.asynchronous says. This makes a race a property of single states, for which search needs no
+clocks, and loses nothing: from a schedule with an unordered pair, everything that neither of the two needs can be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from spec import operations as op
+from spec.asynchronous import Held
+from spec.expr import FALSE, TRUE, Expr, Field, Lit, any_of
+from spec.machine import Check
+from spec.operations import Access
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One location of a role as other roles see it: what is in progress there, and the accesses that may start next."""
+
+    held: Held
+    next: tuple[Access, ...]
+
+
+@dataclass(frozen=True)
+class Bystander:
+    """A role seen from another: its name, its location variable, and its locations."""
+
+    name: str
+    counter: Field
+    spots: tuple[Spot, ...]
+
+    def where(self, test: Callable[[Spot], bool]) -> Expr:
+        """The role is at a location that passes the test."""
+        return in_locations(self.counter, [index for index, spot in enumerate(self.spots) if test(spot)])
+
+
+@dataclass(frozen=True)
+class Flight:
+    """Bulk copies into one buffer: `busy` while one of them has not landed."""
+
+    access: Access
+    busy: Expr
+    name: str
+
+
+def in_locations(counter: Field, locations: Iterable[int]) -> Expr:
+    """counter is one of the locations, as few unsigned range tests as possible."""
+    ordered = sorted(set(locations))
+    ranges: list[tuple[int, int]] = []
+    for location in ordered:
+        if ranges and ranges[-1][1] == location - 1:
+            ranges[-1] = (ranges[-1][0], location)
+        else:
+            ranges.append((location, location))
+    return any_of(
+        counter == low
+        if low == high
+        else (counter - low) < Lit(high - low + 1, counter.width)
+        if high - low + 1 < 1 << counter.width
+        else TRUE
+        for low, high in ranges
+    )
+
+
+def accesses_of(operation: op.Operation | None) -> tuple[Access, ...]:
+    """The accesses that an operation starts."""
+    match operation:
+        case op.Touch():
+            return operation.accesses
+        case op.Load():
+            return (operation.write,)
+        case op.Store():
+            return (operation.source,) if operation.destination is None else (operation.source, operation.destination)
+    return ()
+
+
+def race_checks(
+    role: str, access: Access, held: Held, others: Iterable[Bystander], flights: Iterable[Flight]
+) -> list[Check]:
+    """The access of `role`, which holds `held`, starts while a conflicting one has started or could start."""
+    checks = []
+    mine = describe(access)
+    if any(access.conflicts(own) for own in held.in_progress()):
+        because = f"{role} starts {mine} while an asynchronous access of its own to these bytes is still in progress"
+        checks.append(Check("race", TRUE, because, access.object))
+    for other in others:
+        busy = other.where(lambda spot: any(access.conflicts(one) for one in (*spot.held.in_progress(), *spot.next)))
+        theirs = next(
+            (
+                describe(one)
+                for spot in other.spots
+                for one in (*spot.held.in_progress(), *spot.next)
+                if access.conflicts(one)
+            ),
+            "",
+        )
+        because = f"nothing orders {mine} by {role} after {theirs} by {other.name}"
+        checks.append(Check("race", busy, because, access.object))
+    for flight in flights:
+        if access.conflicts(flight.access):
+            because = f"{role} starts {mine} while a bulk copy is still writing {flight.name}"
+            checks.append(Check("race", flight.busy, because, access.object))
+    return _possible(checks)
+
+
+def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystander], *, strict: bool) -> list[Check]:
+    """An async-proxy access meets generic accesses that their thread has not fenced (PTX ISA 8.6, 9.7.13.4).
+
+    Every thread fences its own writes. strict: a generic read before an async write wants a fence too.
+    """
+
+    def unfenced(held: Held) -> bool:
+        return any(one.overlaps(access) and (one.write or (strict and access.write)) for one in held.unfenced)
+
+    if access.proxy != "async" or access.space != "shared":
+        return []
+    checks = []
+    mine = describe(access)
+    because = "{} has not executed fence.proxy.async since its generic access to {}, and {} by {} goes through the async proxy"
+    if unfenced(held):
+        checks.append(Check("missing-fence", TRUE, because.format(role, access.object, mine, role), access.object))
+    for other in others:
+        when = other.where(lambda spot: unfenced(spot.held))
+        checks.append(
+            Check("missing-fence", when, because.format(other.name, access.object, mine, role), access.object)
+        )
+    return _possible(checks)
+
+
+def stale_check(role: str, access: Access, content: Expr | None, expected: int | None, tag: object) -> list[Check]:
+    """The buffer does not hold what the read expects. `expected`: the value of its content, None if nobody ever writes it."""
+    if content is None:
+        return []
+    wrong = TRUE if expected is None else content != expected
+    because = f"{role} reads {access.object} for {tag!r} and finds other data in it"
+    return _possible([Check("stale-read", wrong, because, access.object)])
+
+
+def describe(access: Access) -> str:
+    verb = "write" if access.write else "read"
+    return f"the {access.proxy}-proxy {verb} of {access.object}"
+
+
+def _possible(checks: list[Check]) -> list[Check]:
+    return [check for check in checks if check.when is not FALSE and not _is_false(check.when)]
+
+
+def _is_false(condition: Expr) -> bool:
+    return isinstance(condition, Lit) and condition.value == 0

@@ -1,0 +1,120 @@
+"""What one thread (or one warpgroup) has in flight: wgmma groups, bulk groups, and what it has not fenced.
+
+All of it belongs to the thread that executes the operations and changes only by that thread's own operations, so it is a
+function of where the thread is, and no state variable. An access counts as in progress from the instruction that starts it
+until the instruction that waits for its group: that it may be over earlier helps nobody who cannot know it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from spec import operations as op
+from spec.operations import Access
+
+MMA_GROUPS = 8
+"""wgmma.wait_group takes 0 to 7, so groups older than the newest 7 are only ever waited for together."""
+BULK_GROUPS = 32
+"""Likewise for bulk groups: a wait that leaves more of them pending is refused."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """mma: wgmma groups that are committed and not waited for (PTX ISA 9.7.15); bulk_reads and bulk_writes: the accesses
+    of bulk groups (9.7.9.25.6), oldest first, () once waited for; fresh_*: not yet committed; unfenced: generic accesses
+    since the last fence.proxy.async; uninitialised: barriers initialised since the last fence.mbarrier_init.
+    """
+
+    mma: tuple[tuple[Access, ...], ...] = ()
+    fresh_mma: tuple[Access, ...] = ()
+    bulk_reads: tuple[tuple[Access, ...], ...] = ()
+    bulk_writes: tuple[tuple[Access, ...], ...] = ()
+    fresh_reads: tuple[Access, ...] = ()
+    fresh_writes: tuple[Access, ...] = ()
+    unfenced: tuple[Access, ...] = ()
+    unfenced_inits: tuple[str, ...] = ()
+    registers: int = 0
+
+    def in_progress(self) -> tuple[Access, ...]:
+        """All asynchronous accesses that nobody may assume to be over."""
+        groups = (*self.mma, *self.bulk_reads, *self.bulk_writes)
+        loose = (*self.fresh_mma, *self.fresh_reads, *self.fresh_writes)
+        return _unique((*(access for group in groups for access in group), *loose))
+
+    def stores(self) -> tuple[Access, ...]:
+        """Reads of shared memory by bulk stores that are in progress."""
+        return _unique((*(access for group in self.bulk_reads for access in group), *self.fresh_reads))
+
+    def after(self, operation: op.Operation) -> Held:
+        """What is held after the thread has executed the operation."""
+        match operation:
+            case op.Touch(kind="mma"):
+                held = replace(self, fresh_mma=_unique((*self.fresh_mma, *operation.accesses)))
+                return held.after(op.Group("mma_commit")) if operation.commit else held
+            case op.Touch():
+                return replace(self, unfenced=_unique((*self.unfenced, *operation.accesses)))
+            case op.Store():
+                writes = () if operation.destination is None else (operation.destination,)
+                return replace(
+                    self,
+                    fresh_reads=_unique((*self.fresh_reads, operation.source)),
+                    fresh_writes=_unique((*self.fresh_writes, *writes)),
+                )
+            case op.Group(kind="mma_commit"):
+                return replace(self, mma=_at_most((*self.mma, self.fresh_mma), MMA_GROUPS), fresh_mma=())
+            case op.Group(kind="mma_wait"):
+                return replace(self, mma=_newest(self.mma, operation.pending))
+            case op.Group(kind="bulk_commit"):
+                return replace(
+                    self,
+                    bulk_reads=_at_most((*self.bulk_reads, self.fresh_reads), BULK_GROUPS),
+                    bulk_writes=_at_most((*self.bulk_writes, self.fresh_writes), BULK_GROUPS),
+                    fresh_reads=(),
+                    fresh_writes=(),
+                )
+            case op.Group(kind="bulk_wait_read"):
+                done = max(0, len(self.bulk_reads) - operation.pending)
+                held = replace(self, bulk_reads=((),) * done + self.bulk_reads[done:])
+                return held._without_finished_groups()
+            case op.Group(kind="bulk_wait"):
+                held = replace(
+                    self,
+                    bulk_reads=_newest(self.bulk_reads, operation.pending),
+                    bulk_writes=_newest(self.bulk_writes, operation.pending),
+                )
+                return held._without_finished_groups()
+            case op.Fence(kind="proxy_async"):
+                return replace(self, unfenced=())
+            case op.Fence(kind="mbarrier_init"):
+                return replace(self, unfenced_inits=())
+            case op.Init():
+                return replace(self, unfenced_inits=tuple(dict.fromkeys((*self.unfenced_inits, operation.barrier))))
+            case op.Setmaxnreg():
+                return replace(self, registers=operation.registers)
+        return self
+
+    def _without_finished_groups(self) -> Held:
+        """Leading groups of which nothing is in progress any more; the rest keeps its order and number."""
+        pairs = list(zip(self.bulk_reads, self.bulk_writes, strict=True))
+        while pairs and pairs[0] == ((), ()):
+            pairs.pop(0)
+        return replace(self, bulk_reads=tuple(p[0] for p in pairs), bulk_writes=tuple(p[1] for p in pairs))
+
+
+IDLE = Held()
+
+
+def _newest(groups: tuple[tuple[Access, ...], ...], pending: int) -> tuple[tuple[Access, ...], ...]:
+    return groups[max(0, len(groups) - pending) :]
+
+
+def _at_most(groups: tuple[tuple[Access, ...], ...], most: int) -> tuple[tuple[Access, ...], ...]:
+    """The same groups with the oldest merged, so that a loop that never waits still comes back to where it was."""
+    extra = len(groups) - most
+    if extra <= 0:
+        return groups
+    oldest = _unique(tuple(access for group in groups[: extra + 1] for access in group))
+    return (oldest, *groups[extra + 1 :])
+
+
+def _unique(accesses: tuple[Access, ...]) -> tuple[Access, ...]:
+    return tuple(dict.fromkeys(accesses))

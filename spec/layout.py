@@ -1,0 +1,182 @@
+"""Where barriers and buffers lie: byte ranges per memory space, and which overlaps are meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spec.errors import SpecError
+from spec.hopper import COUNT_LIMIT
+from spec.operations import Access
+from spec.pipeline import Array, Barrier, Tile, barrier, tile
+
+if TYPE_CHECKING:
+    from spec.pipeline import Pipeline
+
+MBARRIER_BYTES = 8
+
+
+class Component:
+    """A part of a pipeline that brings its own barriers, declared as a class attribute of the pipeline.
+
+    `arrays` gives its declarations by name; they become `<attribute>.<name>` of the owner and attributes of the component.
+    """
+
+    def arrays(self, owner: Pipeline) -> dict[str, barrier]:
+        raise SpecError(f"{type(self).__name__} must say which barriers it has")
+
+    def bind(self, owner: Pipeline, prefix: str, arrays: dict[str, Array]) -> Component:
+        """The component with its owner and its arrays in place; a copy, so that a class attribute serves many owners."""
+        bound = object.__new__(type(self))
+        bound.__dict__.update(self.__dict__, owner=owner, prefix=prefix, **arrays)
+        return bound
+
+
+@dataclass(frozen=True)
+class Region:
+    """One object's bytes [start, stop) in a memory space; `group`: the declarations with which it may share them."""
+
+    object: str
+    space: str
+    start: int
+    stop: int
+    group: frozenset[str]
+    declaration: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All regions; `arrivals`: the init count of every mbarrier that is initialised before the roles start; `barriers`: the
+    declarations that are barriers; `slots`: how many slots each declaration has."""
+
+    regions: tuple[Region, ...]
+    arrivals: dict[str, int]
+    barriers: tuple[str, ...]
+    slots: dict[str, int]
+
+    def overlaps(self) -> list[tuple[Region, Region]]:
+        """Pairs of objects that share bytes without being declared to."""
+        found = []
+        ordered = sorted(self.regions, key=lambda region: (region.space, region.start))
+        for index, one in enumerate(ordered):
+            for other in ordered[index + 1 :]:
+                if other.space != one.space or other.start >= one.stop:
+                    break
+                if one.declaration != other.declaration and not meant_to_share(one, other):
+                    found.append((one, other))
+        return found
+
+
+def meant_to_share(one: Region, other: Region) -> bool:
+    return one.declaration in other.group or other.declaration in one.group or bool(one.group & other.group)
+
+
+def lay_out(pipeline: Pipeline) -> Layout:
+    """Places every declaration of the pipeline's class, binds its arrays and components, and gives their byte ranges."""
+    declared = _declarations(pipeline)
+    regions: list[Region] = []
+    arrivals: dict[str, int] = {}
+    starts: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    free = {"shared": 0, "global": 0, "registers": 0}
+    highest = [d.address + _extent(pipeline, d) for d in declared.values() if d.address is not None]
+    free["shared"] = _align(max(highest, default=0))
+    for name, declaration in declared.items():
+        slots = counts[name] = _slots(pipeline, name, declaration)
+        size = MBARRIER_BYTES if isinstance(declaration, barrier) else _bytes(pipeline, name, declaration)
+        space = "shared" if isinstance(declaration, barrier) else declaration.space
+        stride = size
+        group: frozenset[str] = frozenset()
+        start = declaration.address
+        if isinstance(declaration, tile):
+            stride = size if declaration.stride is None else pipeline.value(declaration.stride)
+            shares = (declaration.shares,) if isinstance(declaration.shares, str) else declaration.shares
+            group = frozenset(shares)
+            for other in shares:
+                if other not in starts:
+                    raise SpecError(f"{name} shares bytes with {other!r}, which is not declared before it")
+            if start is None and shares:
+                start = starts[shares[0]]
+        if start is None:
+            start = _align(free[space])
+            free[space] = start + stride * (slots - 1) + size if slots else start
+        starts[name] = start
+        for slot in range(slots):
+            label = f"{name}[{slot}]" if slots > 1 else name
+            at = start + stride * slot
+            regions.append(Region(label, space, at, at + size, group, name))
+        if isinstance(declaration, barrier):
+            count = pipeline.value(declaration.arrivals)
+            if declaration.initialised:
+                arrivals.update((region.object, count) for region in regions if region.declaration == name)
+            if count > COUNT_LIMIT:
+                raise SpecError(f"{name} expects {count} arrivals: use 1 to {COUNT_LIMIT}")
+    _bind(pipeline, declared, regions)
+    barriers = tuple(name for name, declaration in declared.items() if isinstance(declaration, barrier))
+    return Layout(tuple(regions), arrivals, barriers, counts)
+
+
+def _declarations(pipeline: Pipeline) -> dict[str, barrier | tile]:
+    found: dict[str, barrier | tile] = {}
+    for base in reversed(type(pipeline).__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, barrier | tile):
+                found[name] = value
+            elif isinstance(value, Component):
+                for part, declaration in value.arrays(pipeline).items():
+                    found[f"{name}.{part}"] = declaration
+    return found
+
+
+def _bind(pipeline: Pipeline, declared: dict[str, barrier | tile], regions: list[Region]) -> None:
+    parts: dict[str, dict[str, Array]] = {}
+    for name, declaration in declared.items():
+        mine = [region for region in regions if region.declaration == name]
+        array = _array(pipeline, name, declaration, mine)
+        component, _, part = name.rpartition(".")
+        if component:
+            parts.setdefault(component, {})[part] = array
+        else:
+            pipeline._arrays[name] = array
+    for base in reversed(type(pipeline).__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, Component):
+                object.__setattr__(pipeline, name, value.bind(pipeline, name, parts.get(name, {})))
+
+
+def _array(pipeline: Pipeline, name: str, declaration: barrier | tile, regions: list[Region]) -> Array:
+    if isinstance(declaration, barrier):
+        barriers = [Barrier(pipeline, region.object) for region in regions]
+        return Array(name, len(regions), lambda index, tag: barriers[index])
+
+    def get(index: int, tag: Any) -> Tile:
+        region = regions[index]
+        return Tile(pipeline, Access(region.object, region.space, region.start, region.stop, False, "generic"), tag)
+
+    return Array(name, len(regions), get, _bytes(pipeline, name, declaration))
+
+
+def _slots(pipeline: Pipeline, name: str, declaration: barrier | tile) -> int:
+    slots = pipeline.value(declaration.slots)
+    if slots < 0:
+        raise SpecError(f"{name} has {slots} slots: use 0 or more")
+    return slots
+
+
+def _bytes(pipeline: Pipeline, name: str, declaration: tile) -> int:
+    size = pipeline.value(declaration.bytes)
+    if size < 1:
+        raise SpecError(f"{name} has {size} bytes: use 1 or more")
+    return size
+
+
+def _extent(pipeline: Pipeline, declaration: barrier | tile) -> int:
+    size = MBARRIER_BYTES if isinstance(declaration, barrier) else pipeline.value(declaration.bytes)
+    stride = size
+    if isinstance(declaration, tile) and declaration.stride is not None:
+        stride = pipeline.value(declaration.stride)
+    return stride * max(0, pipeline.value(declaration.slots) - 1) + size
+
+
+def _align(address: int) -> int:
+    return (address + 127) // 128 * 128

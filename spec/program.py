@@ -1,0 +1,458 @@
+"""Runs a role's generator once and keeps what it did: a graph of locations, each with one operation.
+
+The generator is ordinary Python and is never told anything about the hardware, so what it does depends only on the answers
+that it gets (try_wait, choose, the end of the trip-count loop). Each answer is tried; since a generator cannot be copied, a
+branch replays the role from its start with the answers so far.
+
+Why closing a loop is sound: at the head of an endless loop everything that the rest of the role can depend on is in the
+local variables of the frames on the stack, in the ghosts kept here, and in which loop it is. If all of that has been seen
+before, the role goes on as it did then. A variable that holds anything whose future cannot be read off (an iterator, an
+open file) is refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from spec import operations as op
+from spec.asynchronous import IDLE, Held
+from spec.errors import Source, SpecError
+from spec.layout import Component
+from spec.pipeline import Array, Barrier, Pipeline, RoleDeclaration, Threads, Tile
+from spec.state import LAPS, Count, Lineage, Phase, PipelineState
+
+MAX_LOCATIONS = 50_000
+FAR = 4 * LAPS
+"""Distances between waits are followed exactly up to here."""
+MAX_LINES_BETWEEN_YIELDS = 200_000
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_PLUMBING = frozenset(os.path.join(_HERE, name) for name in ("pipeline.py", "program.py", "cutlass.py", "layout.py"))
+
+
+@dataclass
+class Node:
+    """One location: its operation (None at the end), what the role holds there, and where each answer leads.
+
+    loop: this is a decision of the trip-count loop of that name; answers are then True (another iteration) and False.
+    distance: for a wait, how many phases after the role's last wait on the barrier it is meant for.
+    arrived, observed, ahead: by barrier, how many arrivals, the last phase waited for, bytes expected less bytes issued.
+    """
+
+    operation: op.Operation | None
+    source: Source
+    held: Held
+    loop: str = ""
+    distance: int = 0
+    choice: int = 0
+    iteration: int = 0
+    arrived: dict[str, int] = field(default_factory=dict)
+    observed: dict[str, int] = field(default_factory=dict)
+    ahead: dict[str, int] = field(default_factory=dict)
+    successors: dict[Hashable, int] = field(default_factory=dict)
+    drift: list[tuple[dict[str, int], dict[str, int], dict[str, int], int]] = field(default_factory=list)
+    """The same counts on every later visit to a loop head."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A role instance as a graph of nodes; node 0 is its start."""
+
+    name: str
+    me: Threads
+    nodes: tuple[Node, ...]
+    role: str
+
+
+def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
+    """The programs of all roles of the pipeline, in declaration order."""
+    programs = []
+    for name, declaration in _roles(pipeline).items():
+        copies = pipeline.value(declaration.copies)
+        threads = pipeline.value(declaration.threads)
+        split = declaration.split or (threads,)
+        for copy in range(copies):
+            label = f"{name}{copy}" if copies > 1 else name
+            for index, part in enumerate(split):
+                full = f"{label}.{index}" if len(split) > 1 else label
+                walk = _Walk(pipeline, declaration, Threads(full, part, index, copy))
+                programs.append(Program(full, walk.me, walk.trace(), label))
+    if not programs:
+        raise SpecError(f"{pipeline.name} has no role: mark a generator method with @role(warps=1)")
+    return tuple(programs)
+
+
+def _roles(pipeline: Pipeline) -> dict[str, RoleDeclaration]:
+    found: dict[str, RoleDeclaration] = {}
+    for base in reversed(type(pipeline).__mro__):
+        found.update((name, value) for name, value in vars(base).items() if isinstance(value, RoleDeclaration))
+    return found
+
+
+class _Known(BaseException):
+    """The role has come to a loop head from which everything has been traced already."""
+
+
+class _CountUsed(BaseException):
+    """The role asked for the number of an iteration that closing its loops had left out of account."""
+
+
+class _Walk:
+    """One role instance being traced; it is the `Tracer` that the pipeline's loops and operations report to."""
+
+    def __init__(self, pipeline: Pipeline, declaration: RoleDeclaration, me: Threads) -> None:
+        self.pipeline, self.declaration, self.me = pipeline, declaration, me
+        code = declaration.body.__code__
+        self.where = Source(code.co_filename, code.co_firstlineno)
+        self.counted = False
+        self.nodes: list[Node] = []
+        self.heads: dict[Hashable, int] = {}
+        self.todo: list[tuple[tuple[Hashable, ...], int]] = [((), -1)]
+
+    def trace(self) -> tuple[Node, ...]:
+        try:
+            while self.todo:
+                answers, node = self.todo.pop(0)
+                self._run(list(answers), node)
+        except _CountUsed:
+            self.counted = True
+            self.nodes, self.heads, self.todo = [], {}, [((), -1)]
+            return self.trace()
+        finally:
+            object.__setattr__(self.pipeline, "_tracer", None)
+        return tuple(self.nodes)
+
+    def count_used(self) -> None:
+        """Called when the number of an iteration is asked for. Until then loops close as if it did not exist."""
+        if not self.counted:
+            raise _CountUsed
+
+    # -- one run of the generator
+
+    def _run(self, answers: list[Hashable], node: int) -> None:
+        """Runs the role with these answers, then with the first answer to every further question, until it is known."""
+        self.replay = answers
+        self.given: list[Hashable] = []
+        self.last = node
+        self.held, self.ghost, self.iteration = IDLE, _Ghost(), 0
+        self.pending_heads: list[Hashable] = []
+        self.made = []
+        self.edge: Hashable = None
+        self.idle_heads = 0
+        self.source = self.where
+        object.__setattr__(self.pipeline, "_tracer", self)
+        self.generator = self._start()
+        send: Any = None
+        try:
+            while (operation := self._resume(send)) is not None:
+                send = self._step(operation)
+            self._link(Node(None, self.source, self.held))
+        except _Known:
+            return
+        except SpecError as error:
+            raise error.at(_innermost_user_place(error, self.where)) from error.__cause__
+        finally:
+            self.generator.close()
+
+    def _start(self) -> Any:
+        body, names = self.declaration.body, inspect.signature(self.declaration.body).parameters
+        extra = {"me": self.me} if "me" in names else {}
+        unknown = [name for name in list(names)[1:] if name not in ("at", "me")]
+        if unknown:
+            raise SpecError(f"a role takes `at` and `me`, not {', '.join(unknown)}", self.where)
+        if "at" in names:
+            return _one_iteration_each(self.pipeline, body, extra)
+        return body(self.pipeline, **extra)
+
+    def _resume(self, send: Any) -> op.Operation | None:
+        """The next operation, or None at the end; refuses operations that were made and never yielded."""
+        self.made: list[tuple[op.Operation, Source]] = []
+        operation = _next_within(self.generator, send, self.where)
+        if operation is not None:
+            self.source = self._place()
+        if operation is not None and not isinstance(operation, op.Operation):
+            hint = "write `yield from` in front of it" if inspect.isgenerator(operation) else "yield an operation"
+            raise SpecError(f"a role yielded {operation!r}, which is not an operation: {hint}", self.source)
+        for other, place in self.made:
+            if other is not operation:
+                raise SpecError("an operation was written but never yielded: put `yield` in front of it", place)
+        return operation
+
+    def created(self, operation: op.Operation) -> None:
+        self.made.append((operation, _user_place(sys._getframe(2), self.where)))
+
+    # -- locations
+
+    def _step(self, operation: op.Operation) -> Any:
+        node = Node(operation, self.source, self.held)
+        if isinstance(operation, op.Wait):
+            node.distance = self.ghost.distance(operation, bool(self.heads))
+        if isinstance(operation, op.Choose):
+            node.choice = self.ghost.choices.get(operation.name, 0)
+        self._link(node)
+        answers = _answers(operation)
+        answer = self._answer(answers) if answers else None
+        self.held = self.held.after(operation)
+        self.ghost.after(operation, answer)
+        if isinstance(operation, op.Arrive):
+            return op.Token(operation.barrier)
+        if isinstance(operation, op.Choose):
+            return operation.options[answer]  # type: ignore[index]
+        return answer
+
+    def _answer(self, answers: tuple[Hashable, ...]) -> Hashable:
+        """The answer to take now; the others are put off to runs of their own."""
+        position = len(self.given)
+        if position < len(self.replay):
+            answer = self.replay[position]
+        else:
+            answer = answers[0]
+            for other in answers[1:]:
+                self.todo.append(((*self.given, other), self.last))
+        self.given.append(answer)
+        self.edge = answer
+        return answer
+
+    @property
+    def _replaying(self) -> bool:
+        return len(self.given) < len(self.replay)
+
+    def _link(self, node: Node) -> None:
+        """Makes the node the successor of the last one, unless this stretch was traced before."""
+        self.idle_heads = 0
+        if self._replaying:
+            self.pending_heads = []
+            return
+        if len(self.nodes) >= MAX_LOCATIONS:
+            raise SpecError(
+                f"role {self.me.name} is still running after {MAX_LOCATIONS} operations: "
+                "write `for _ in self.loop():` for a loop without end",
+                self.source,
+            )
+        self.ghost.note(node)
+        node.iteration = self.iteration
+        index = len(self.nodes)
+        self.nodes.append(node)
+        for key in self.pending_heads:
+            self.heads[key] = index
+        self.pending_heads = []
+        self._enter(index)
+
+    def _enter(self, index: int) -> None:
+        if self.last >= 0:
+            self.nodes[self.last].successors[self.edge] = index
+        self.last, self.edge = index, None
+
+    def loop_head(self, loop: str, bounded: bool) -> bool:
+        """Called by an endless loop before each iteration: whether there is another one."""
+        self.idle_heads += 1
+        if self.idle_heads > 1000:
+            place = _user_place(sys._getframe(2), self.where)
+            raise SpecError("a loop without end goes round without any operation: yield one in each iteration", place)
+        if not self._replaying:
+            key = (loop, bounded, self._snapshot(sys._getframe(2)), self.held, self.ghost.key(self._states))
+            known = self.heads.get(key)
+            if known is not None:
+                node = self.nodes[known]
+                node.drift.append(
+                    (dict(self.ghost.arrived), dict(self.ghost.observed), dict(self.ghost.ahead), self.iteration)
+                )
+                self._enter(known)
+                raise _Known
+            self.pending_heads.append(key)
+        if not bounded:
+            return True
+        self.source = _user_place(sys._getframe(2), self.where)
+        self._link(Node(None, self.source, self.held, loop=loop))
+        more = self._answer((True, False))
+        if more:
+            self.iteration += 1
+        return bool(more)
+
+    # -- what a loop head must remember
+
+    def _snapshot(self, frame: FrameType | None) -> Hashable:
+        """Everything on the stack of the role, normalised so that equal snapshots have equal futures."""
+        self._states: list[PipelineState] = []
+        stack = []
+        while frame is not None and frame.f_code is not _next_within.__code__:
+            place = Source(frame.f_code.co_filename, frame.f_lineno)
+            names = sorted(frame.f_locals)
+            values = tuple((name, self._normal(frame.f_locals[name], name, place)) for name in names)
+            stack.append((frame.f_code.co_filename, frame.f_code.co_name, frame.f_lasti, values))
+            frame = frame.f_back
+        return tuple(stack)
+
+    def _normal(self, value: Any, name: str, place: Source) -> Hashable:
+        if isinstance(value, PipelineState):
+            self._states.append(value)
+            ring = LAPS * value.stages or 1
+            return ("state", value.stages, value.index, value.lap & 1, value.number % ring, value.flipped)
+        if isinstance(value, Phase):
+            return ("phase", int(value), value.flipped)
+        if isinstance(value, Count):
+            return ("count", value.key if self.counted or value.observer is None else None)
+        if value is None or isinstance(value, int | str | bytes | float | op.Token | op.Operation):
+            return (type(value).__name__, value)
+        if isinstance(value, tuple | list):
+            return (type(value).__name__, tuple(self._normal(part, name, place) for part in value))
+        if isinstance(value, dict):
+            return ("dict", tuple((key, self._normal(part, name, place)) for key, part in value.items()))
+        if isinstance(value, Barrier):
+            return ("barrier", value.name)
+        if isinstance(value, Tile):
+            return ("tile", value.access, value.tag)
+        if isinstance(value, Pipeline | Component | Array | Threads) or callable(value):
+            return ("object", id(value))
+        raise SpecError(
+            f"the loop cannot be closed while the variable {name!r} holds a {type(value).__name__}: "
+            "keep numbers, states, lists and dicts in variables across a loop without end",
+            place,
+        )
+
+    # -- places in the user's file
+
+    def _place(self) -> Source:
+        generator, found = self.generator, None
+        while generator is not None and inspect.isgenerator(generator):
+            frame = generator.gi_frame
+            if frame is not None and found is None and frame.f_code.co_filename not in _PLUMBING:
+                found = Source(frame.f_code.co_filename, frame.f_lineno)
+            generator = generator.gi_yieldfrom
+        return found or self.where
+
+
+class _Ghost:
+    """What the role has waited for and arrived on so far, in exact numbers."""
+
+    def __init__(self) -> None:
+        self.arrived: dict[str, int] = {}
+        self.observed: dict[str, int] = {}
+        self.ahead: dict[str, int] = {}
+        self.choices: dict[str, int] = {}
+        self.rebase: dict[tuple[Lineage, str], int] = {}
+
+    def target(self, wait: op.Wait) -> int:
+        """The number of the phase that a wait is meant for, -1 being the one before the first.
+
+        A state says it: its lap. A state that was made afresh starts over at the next phase of its parity that the role
+        has not gone beyond; so does a plain parity, at every wait: nobody waits for the past.
+        """
+        last = self.observed.get(wait.barrier, -1)
+        phase = wait.phase
+        if isinstance(phase, Phase):
+            base = self.rebase.get((phase.lineage, wait.barrier))
+            if base is None:
+                base = max(0, last - phase.lap + 1) // 2 * 2
+                self.rebase[phase.lineage, wait.barrier] = base
+            return phase.lap + base
+        return last + (last - int(phase)) % 2 if isinstance(phase, int) else last
+
+    def distance(self, wait: op.Wait, in_loop: bool) -> int:
+        if isinstance(wait.phase, op.Token):
+            return 0
+        last = self.observed.get(wait.barrier, -1)
+        first = isinstance(wait.phase, Phase) and (wait.phase.lineage, wait.barrier) not in self.rebase
+        distance = self.target(wait) - last
+        if distance < 0:
+            raise SpecError(f"a wait on {wait.barrier} for a phase that this role has already gone beyond")
+        if distance >= (LAPS if first and in_loop else FAR):
+            raise SpecError(f"a wait on {wait.barrier} skips {distance} phases: too many to follow across a loop")
+        return distance
+
+    def after(self, operation: op.Operation, answer: Hashable) -> None:
+        if isinstance(operation, op.Wait) and answer is not False and not isinstance(operation.phase, op.Token):
+            self.observed[operation.barrier] = self.target(operation)
+        elif isinstance(operation, op.Arrive):
+            self.arrived[operation.barrier] = self.arrived.get(operation.barrier, 0) + operation.count
+            expected = (operation.expect or 0) * operation.count
+            self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + expected
+        elif isinstance(operation, op.Transaction):
+            self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + operation.bytes
+        elif isinstance(operation, op.Load):
+            self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) - operation.bytes
+        elif isinstance(operation, op.Choose):
+            self.choices[operation.name] = self.choices.get(operation.name, 0) + 1
+
+    def note(self, node: Node) -> None:
+        node.arrived, node.observed, node.ahead = dict(self.arrived), dict(self.observed), dict(self.ahead)
+
+    def key(self, states: Iterable[PipelineState]) -> Hashable:
+        """The distances of all waits to come: exact for states that live on, by parity for what is made afresh."""
+        exact = tuple(
+            (barrier, min(FAR, max(-FAR, state.lap + self.rebase.get((state.lineage, barrier), 0) - last)))
+            for state in states
+            for barrier, last in self.observed.items()
+            if (state.lineage, barrier) in self.rebase or state.lap > last
+        )
+        return exact, tuple((barrier, last & 1) for barrier, last in self.observed.items())
+
+
+def _answers(operation: op.Operation) -> tuple[Hashable, ...]:
+    if isinstance(operation, op.Wait) and operation.kind != "wait":
+        return (True, False)
+    if isinstance(operation, op.Choose):
+        return tuple(range(len(operation.options)))
+    return ()
+
+
+def _one_iteration_each(pipeline: Pipeline, body: Any, extra: dict[str, Any]) -> Any:
+    at = PipelineState.start(pipeline.stages)
+    for _ in pipeline.loop():
+        yield from body(pipeline, at=at, **extra)
+        at = at + 1
+
+
+def _next_within(generator: Any, send: Any, where: Source) -> op.Operation | None:
+    """generator.send, that gives up on a role that runs on without yielding; other exceptions become SpecErrors."""
+    lines = 0
+
+    def count_lines(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal lines
+        lines += 1
+        if lines > MAX_LINES_BETWEEN_YIELDS:
+            raise SpecError("the role runs on and on without yielding: yield an operation in the loop", where)
+        return count_lines
+
+    tracing = sys.gettrace()
+    if tracing is None and where.file not in _PLUMBING and not where.file.startswith(_HERE):
+        sys.settrace(count_lines)
+    try:
+        result: op.Operation | None = generator.send(send)
+        return result
+    except StopIteration:
+        return None
+    except SpecError:
+        raise
+    except Exception as error:
+        raise SpecError(f"{type(error).__name__}: {error}", _innermost_user_place(error, where)) from error
+    finally:
+        if tracing is None:
+            sys.settrace(None)
+
+
+def _user_place(frame: FrameType | None, default: Source) -> Source:
+    """The innermost place on the role's stack that is not the language itself."""
+    while frame is not None and frame.f_code is not _next_within.__code__:
+        if frame.f_code.co_filename not in _PLUMBING:
+            return Source(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return default
+
+
+def _innermost_user_place(error: BaseException, default: Source) -> Source:
+    traceback, found = error.__traceback__, default
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(_HERE + os.sep):
+            inside = traceback.tb_frame.f_code.co_filename
+            if inside == default.file:
+                found = Source(inside, traceback.tb_lineno)
+        elif traceback.tb_frame.f_code.co_filename not in _PLUMBING and default.file.startswith(_HERE):
+            found = Source(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return found
