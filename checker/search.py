@@ -106,8 +106,9 @@ class _Search:
                 functions[state >> shift & mask](state, out, bad)
             for agent in agents:
                 agent(state, out, bad)
+            refused = False
             if bad:
-                halted = self._record(bad, position)
+                halted, refused = self._record(bad, position)
                 bad.clear()
                 if self.stop_at_first and self.result.violations:
                     return "the search was asked to stop at the first violation"
@@ -115,7 +116,7 @@ class _Search:
                     offsets.append(len(edges))
                     position += 1
                     continue
-            if not out:
+            if not out and not refused:
                 self._at_rest(state, position)
             for action, successor in out:
                 known = index.get(successor)
@@ -141,19 +142,20 @@ class _Search:
 
     # ---------------------------------------------------------------- violations
 
-    def _record(self, bad: Violations, position: int) -> bool:
-        """Keeps the first violation of each property; whether the state itself is one behind which nothing is defined."""
-        halted = False
+    def _record(self, bad: Violations, position: int) -> tuple[bool, bool]:
+        """Keeps the first violation of each property; whether nothing is defined behind the state, or behind a step of it."""
+        halted = refused = False
         for number, action in bad:
             check = self.packed.checks[number]
             if check.halts and check.property not in self.result.halted:
                 self.result.halted.append(check.property)
             halted |= check.halts and action < 0
+            refused |= check.halts and action >= 0
             if check.property not in self.result.violations:
                 path = self._path(position)
                 actions = path if action < 0 else (*path, action)
                 self._keep(check, actions, action >= 0)
-        return halted
+        return halted, refused
 
     def _keep(self, check: Check, actions: tuple[int, ...], by_step: bool) -> None:
         self.result.violations[check.property] = Violation(

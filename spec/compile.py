@@ -40,7 +40,7 @@ from spec.synchronise import (
     named_ways,
 )
 
-HALTING = ("arrival-count", "tx-count", "barrier-init")
+HALTING = ("arrival-count", "tx-count", "barrier-init", "limit")
 HISTORY = 6
 AGE_WIDTH = 2
 REGISTERS = 65_536
@@ -381,6 +381,8 @@ class _Compiler:
                 unseen = self.unseen[program.name, operation.barrier]
                 illegal += hopper.wait_parity(b, int(operation.phase), unseen, node.distance).illegal
             illegal += self._unfenced_init(program, node, operation.barrier)
+        elif isinstance(operation, op.Choose):
+            illegal.append(self.shared[f"choice {operation.name}"].too_far(program.name))
         elif operation is None and not node.loop and self.pipeline.strict and node.held.stores():
             illegal.append(
                 Illegal("exit-hazard", TRUE, f"{program.name} ends while its bulk stores still read shared memory")

@@ -132,19 +132,17 @@ def loop_ways(shared: Shared, role: str) -> list[Way]:
 
 def choice_ways(shared: Shared, role: str, options: Sequence[object]) -> list[Way]:
     """choose(): the most advanced role picks, the others find what was picked."""
-    behind, far = shared.behind[role], (shared.too_far(role),)
+    behind = shared.behind[role]
     ways = []
     for number in range(len(options)):
         shift: list[tuple[str, Expr]] = []
         for newer, older in zip((None, *shared.history), shared.history, strict=False):
             shift.append((older.name, newer if newer is not None else Lit(number, older.width)))
         picks = (*shift, *shared.lead(role))
-        ways.append(Way(behind == 0, picks, far, answer=number, label=f"picks {options[number]!r}"))
+        ways.append(Way(behind == 0, picks, answer=number, label=f"picks {options[number]!r}"))
         if len(shared.behind) > 1:
             found = any_of(
                 all_of((behind == distance + 1, entry == number)) for distance, entry in enumerate(shared.history)
             )
-            ways.append(
-                Way(found, ((behind.name, behind - 1),), far, answer=number, label=f"finds {options[number]!r}")
-            )
+            ways.append(Way(found, ((behind.name, behind - 1),), answer=number, label=f"finds {options[number]!r}"))
     return ways
