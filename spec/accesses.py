@@ -42,11 +42,12 @@ class Bystander:
 
 @dataclass(frozen=True)
 class Flight:
-    """Bulk copies into one buffer: `busy` while one of them has not landed."""
+    """Bulk copies of one `kind` into one buffer: `busy` while one of them has not landed."""
 
     access: Access
     busy: Expr
     name: str
+    kind: object = None
 
 
 def in_locations(counter: Field, locations: Iterable[int]) -> Expr:
@@ -81,9 +82,13 @@ def accesses_of(operation: op.Operation | None) -> tuple[Access, ...]:
 
 
 def race_checks(
-    role: str, access: Access, held: Held, others: Iterable[Bystander], flights: Iterable[Flight]
+    role: str, access: Access, held: Held, others: Iterable[Bystander], flights: Iterable[Flight], kind: object = None
 ) -> list[Check]:
-    """The access of `role`, which holds `held`, starts while a conflicting one has started or could start."""
+    """The access of `role`, which holds `held`, starts while a conflicting one has started or could start.
+
+    kind: that of the bulk copy that makes the access. Two copies of a kind in flight at once are not told apart, so what
+    follows the second is not explored.
+    """
     checks = []
     mine = describe(access)
     if any(access.conflicts(own) for own in held.in_progress()):
@@ -105,7 +110,8 @@ def race_checks(
     for flight in flights:
         if access.conflicts(flight.access):
             because = f"{role} starts {mine} while a bulk copy is still writing {flight.name}"
-            checks.append(Check("race", flight.busy, because, access.object))
+            again = kind is not None and flight.kind == kind
+            checks.append(Check("race", flight.busy, because, access.object, again))
     return _possible(checks)
 
 

@@ -83,7 +83,7 @@ class Held:
                 )
                 return held._without_finished_groups()
             case op.Fence(kind="proxy_async"):
-                return replace(self, unfenced=())
+                return replace(self, unfenced=(), unfenced_inits=())
             case op.Fence(kind="mbarrier_init"):
                 return replace(self, unfenced_inits=())
             case op.Init():

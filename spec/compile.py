@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd
 
 from spec import hopper
@@ -56,6 +56,7 @@ class _Plan:
     arrivals: int
     initialised: bool = True
     inits: bool = False
+    invals: bool = False
     transactions: bool = False
     drops: bool = False
     tokens: bool = False
@@ -90,13 +91,18 @@ class _Compiler:
         self.unseen = {
             (role, name): self._new(
                 f"unseen.{role}.{name}",
-                (distance + 1).bit_length(),
+                (max(distance, int(plan.invals)) + 1).bit_length(),
                 0,
                 f"phases of {name} that {role} has not seen",
                 True,
             )
             for name, plan in self.plans.items()
             for role, distance in plan.distance.items()
+        }
+        self.fresh = {
+            (role, name): self._new(f"fresh.{role}.{name}", 1, 0, f"{name} is initialised again since {role} waited", True)
+            for role, name in self.unseen
+            if self.plans[name].invals
         }
         self.ages = {
             (role, name): self._new(f"age.{role}.{name}", AGE_WIDTH, 0, f"phases of {name} since {role} arrived", True)
@@ -136,6 +142,7 @@ class _Compiler:
                 case op.Init() | op.Inval():
                     plan = plans[node.operation.barrier]
                     plan.inits = True
+                    plan.invals |= isinstance(node.operation, op.Inval)
                     if isinstance(node.operation, op.Init):
                         plan.most = max(plan.most, min(node.operation.count, hopper.COUNT_LIMIT))
                 case op.Arrive():
@@ -212,7 +219,7 @@ class _Compiler:
                     f"{name}.pieces", (key.pieces - 1).bit_length(), 0, f"pieces of {name} that have landed"
                 )
             self.copies[key] = (busy, piece, tuple((role, node, tags[tag]) for role, node, tag in issues))
-        self.flights = [Flight(key.write, busy != 0, key.write.object) for key, (busy, _, _) in self.copies.items()]
+        self.flights = [Flight(key.write, busy != 0, key.write.object, key) for key, (busy, _, _) in self.copies.items()]
 
     def _tag(self, name: str, tag: Hashable) -> None:
         values = self.tags.setdefault(name, {})
@@ -378,9 +385,9 @@ class _Compiler:
             if isinstance(operation.phase, op.Token):
                 illegal += hopper.wait_token(b, self.ages[program.name, operation.barrier]).illegal
             else:
-                unseen = self.unseen[program.name, operation.barrier]
-                illegal += hopper.wait_parity(b, int(operation.phase), unseen, node.distance).illegal
-            illegal += self._unfenced_init(program, node, operation.barrier)
+                illegal += self._wait_parity(program.name, operation, node.distance).illegal
+        elif isinstance(operation, op.Setmaxnreg):
+            illegal += self._never_granted(program, node, operation)
         elif isinstance(operation, op.Choose):
             illegal.append(self.shared[f"choice {operation.name}"].too_far(program.name))
         elif operation is None and not node.loop and self.pipeline.strict and node.held.stores():
@@ -399,15 +406,18 @@ class _Compiler:
             case op.Wait():
                 return self._wait_ways(role, node, operation)
             case op.Init():
-                return [
-                    self._on(role, operation.barrier, hopper.init(self.barriers[operation.barrier], operation.count))
+                way = self._on(role, operation.barrier, hopper.init(self.barriers[operation.barrier], operation.count))
+                anew = [(bit.name, TRUE) for (_, name), bit in self.fresh.items() if name == operation.barrier]
+                anew += [
+                    (self.unseen[key].name, Lit(0, self.unseen[key].width))
+                    for key in self.fresh
+                    if key[1] == operation.barrier
                 ]
+                return [replace(way, updates=(*way.updates, *anew))]
             case op.Inval():
                 return [self._on(role, operation.barrier, hopper.inval(self.barriers[operation.barrier]))]
             case op.Arrive():
-                way = self._on(role, operation.barrier, self._arrive(operation), arrives=True)
-                unfenced = tuple(self._unfenced_init(program, node, operation.barrier))
-                return [Way(way.guard, way.updates, (*way.illegal, *unfenced))]
+                return [self._on(role, operation.barrier, self._arrive(operation), arrives=True)]
             case op.Transaction():
                 b = self.barriers[operation.barrier]
                 step = (
@@ -442,7 +452,7 @@ class _Compiler:
         if isinstance(wait.phase, op.Token):
             step = hopper.wait_token(b, self.ages[role, wait.barrier])
         else:
-            step = hopper.wait_parity(b, int(wait.phase), self.unseen[role, wait.barrier], node.distance)
+            step = self._wait_parity(role, wait, node.distance)
         passes = self._on(role, wait.barrier, step)
         if wait.kind == "wait":
             return [Way(step.when, passes.updates)]
@@ -451,6 +461,18 @@ class _Compiler:
             Way(step.when, passes.updates, answer=True, label="True"),
             Way(gives_up, (), answer=False, label="False"),
         ]
+
+    def _wait_parity(self, role: str, wait: op.Wait, distance: int) -> Step:
+        """A wait for the phase `distance` after the last; for phase 0 or -1 if the barrier was initialised again since."""
+        assert not isinstance(wait.phase, op.Token)
+        b, unseen, parity = self.barriers[wait.barrier], self.unseen[role, wait.barrier], int(wait.phase)
+        step = hopper.wait_parity(b, parity, unseen, distance)
+        fresh = self.fresh.get((role, wait.barrier))
+        if fresh is None:
+            return step
+        anew = hopper.wait_parity(b, parity, unseen, 1 - parity)
+        pairs = zip(anew.illegal, step.illegal, strict=True)
+        return replace(step, illegal=tuple(replace(old, when=where(fresh, new.when, old.when)) for new, old in pairs))
 
     def _arrive(self, arrive: op.Arrive) -> Step:
         b = self._observable(arrive.barrier)
@@ -489,6 +511,8 @@ class _Compiler:
         ]
         if "unseen" in step.then:
             updates.append((self.unseen[role, name].name, step.then["unseen"]))
+            if (role, name) in self.fresh:
+                updates.append((self.fresh[role, name].name, FALSE))
         for (waiter, barrier), unseen in self.unseen.items():
             if barrier == name and not _is_false(step.completes):
                 updates.append((unseen.name, saturating_increment(unseen, step.completes)))
@@ -503,9 +527,9 @@ class _Compiler:
         busy, _, _ = self.copies[_Copies(load.write, load.barrier, load.bytes, load.pieces)]
         value = self.tags[load.write.object][load.tag]
         illegal = [
-            Illegal("barrier-init", ~self.barriers[load.barrier].alive, "a copy signals it before it is initialised")
+            Illegal("barrier-init", ~self.barriers[load.barrier].alive, f"a copy signals {load.barrier} before its init")
         ]
-        illegal += self._unfenced_init(program, node, load.barrier, own=True)
+        illegal += self._unfenced_init(program, node, load.barrier)
         for region in self.pipeline.layout.regions:
             if region.object == load.write.object:
                 home = region
@@ -517,12 +541,14 @@ class _Compiler:
                 illegal.append(Illegal("smem-overlap", TRUE, because))
         return Way(TRUE, ((busy.name, Lit(value, busy.width)),), tuple(illegal))
 
-    def _unfenced_init(self, program: Program, node: Node, name: str, own: bool = False) -> list[Illegal]:
+    def _unfenced_init(self, program: Program, node: Node, name: str) -> list[Illegal]:
+        """A bulk copy signals a barrier whose initialisation is visible to generic accesses only."""
         because = (
-            f"its initialisation is not made visible: no fence.mbarrier_init by {{}} before {program.name} uses it"
+            f"a copy by {program.name} signals {name}, whose initialisation is not visible to it: "
+            "no fence.mbarrier_init by {}"
         )
         found = []
-        if own and name in node.held.unfenced_inits:
+        if name in node.held.unfenced_inits:
             found.append(Illegal("barrier-init", TRUE, because.format(program.name)))
         for other in self.others:
             when = other.where(lambda spot: name in spot.held.unfenced_inits)
@@ -560,11 +586,24 @@ class _Compiler:
         need = Lit(delta, self.free.width)
         return Way(self.free >= need, ((self.free.name, self.free - need),), illegal)
 
+    def _never_granted(self, program: Program, node: Node, change: op.Setmaxnreg) -> list[Illegal]:
+        """The pool has too few registers, and no other role will execute setmaxnreg.dec any more."""
+        assert self.free is not None
+        need = (change.registers - (node.held.registers or self.pipeline.registers)) * program.me.threads
+        if need <= 0:
+            return []
+        others = [other for other in self.programs if other.name != program.name]
+        over = all_of(~in_locations(self.counters[other.name], _before_dec(other)) for other in others)
+        because = f"{program.name} needs {need} more registers than it has, and nobody can give back as many any more"
+        return [Illegal("register-pool", (self.free < Lit(need, self.free.width)) & over, because)]
+
     def _access_checks(self, program: Program, node: Node) -> list[Check]:
         role, operation = program.name, node.operation
         checks: list[Check] = []
+        load = operation if isinstance(operation, op.Load) else None
+        kind = None if load is None else _Copies(load.write, load.barrier, load.bytes, load.pieces)
         for access in accesses_of(operation):
-            checks += race_checks(role, access, node.held, self.others, self.flights)
+            checks += race_checks(role, access, node.held, self.others, self.flights, kind)
             checks += fence_checks(role, access, node.held, self.others, strict=self.pipeline.strict)
         expectations: list[tuple[Access, Hashable]] = []
         if isinstance(operation, op.Touch) and operation.kind != "write":
@@ -621,6 +660,10 @@ class _Compiler:
                 for key, (busy, _, _) in self.copies.items():
                     because = f"all roles have ended while a copy into {key.write.object} is still in flight"
                     yield Check("exit-hazard", finished & (busy != 0), because, key.write.object)
+                for name, b in self.barriers.items():
+                    flying = any_of(busy != 0 for key, (busy, _, _) in self.copies.items() if key.barrier == name)
+                    because = f"{name}: all roles have ended and all copies landed, and its tx-count is not zero"
+                    yield Check("tx-count", finished & ~flying & (b.tx != 0), because, name)
 
     # ---------------------------------------------------------------- what proofs and reports need to know
 
@@ -680,6 +723,22 @@ def _meeting(program: Program, operation: op.Operation | None) -> str | None:
 
 def _final(program: Program) -> list[int]:
     return [index for index, node in enumerate(program.nodes) if not node.successors]
+
+
+def _before_dec(program: Program) -> list[int]:
+    """The locations from which the role can still execute setmaxnreg.dec."""
+    before = {
+        index
+        for index, node in enumerate(program.nodes)
+        if isinstance(node.operation, op.Setmaxnreg) and node.operation.kind == "dec"
+    }
+    size = -1
+    while size != len(before):
+        size = len(before)
+        before |= {index for index, node in enumerate(program.nodes) if before & set(node.successors.values())}
+    inside = [index for index, node in enumerate(program.nodes) if _blocks_inside(node.operation)]
+    entered = [len(program.nodes) + number for number, index in enumerate(inside) if index in before]
+    return sorted((*before, *entered))
 
 
 def _arrivals_ahead(program: Program) -> list[list[str]]:
