@@ -77,7 +77,7 @@ def accesses_of(operation: op.Operation | None) -> tuple[Access, ...]:
         case op.Load():
             return (operation.write,)
         case op.Store():
-            return (operation.source,) if operation.destination is None else (operation.source, operation.destination)
+            return operation.reads if operation.destination is None else (*operation.reads, operation.destination)
     return ()
 
 

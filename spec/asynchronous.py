@@ -42,7 +42,8 @@ class Held:
 
     def stores(self) -> tuple[Access, ...]:
         """Reads of shared memory by bulk stores that are in progress."""
-        return _unique((*(access for group in self.bulk_reads for access in group), *self.fresh_reads))
+        reads = (*(access for group in self.bulk_reads for access in group), *self.fresh_reads)
+        return _unique(tuple(access for access in reads if access.space == "shared"))
 
     def after(self, operation: op.Operation) -> Held:
         """What is held after the thread has executed the operation."""
@@ -56,7 +57,7 @@ class Held:
                 writes = () if operation.destination is None else (operation.destination,)
                 return replace(
                     self,
-                    fresh_reads=_unique((*self.fresh_reads, operation.source)),
+                    fresh_reads=_unique((*self.fresh_reads, *operation.reads)),
                     fresh_writes=_unique((*self.fresh_writes, *writes)),
                 )
             case op.Group(kind="mma_commit"):

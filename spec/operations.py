@@ -107,11 +107,16 @@ class Touch(Operation):
 
 @dataclass(frozen=True)
 class Store(Operation):
-    """cp.async.bulk shared -> global: reads its source, then writes its destination, until its bulk group is waited for."""
+    """cp.async.bulk shared -> global: reads source and tensormap, writes its destination, until its group is waited for."""
 
     source: Access
     tag: Hashable
     destination: Access | None = None
+    tensormap: Access | None = None
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        return (self.source,) if self.tensormap is None else (self.source, self.tensormap)
 
 
 @dataclass(frozen=True)

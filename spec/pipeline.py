@@ -223,10 +223,11 @@ class Tile:
         """Ordinary stores (st.shared, stmatrix) to this buffer."""
         return self._owner.created(op.Touch("write", (op.as_write(self.access, "generic"),), (self._tag(tag),)))
 
-    def store(self, to: Tile | None = None, tag: Hashable = None) -> op.Operation:
-        """TMA store of this buffer: reads it, then writes `to`, until its bulk group is waited for."""
+    def store(self, to: Tile | None = None, tag: Hashable = None, tensormap: Tile | None = None) -> op.Operation:
+        """TMA store of this buffer: reads it and its tensormap, then writes `to`, until its bulk group is waited for."""
         destination = None if to is None else op.as_write(to.access, "async")
-        return self._owner.created(op.Store(op.as_read(self.access, "async"), self._tag(tag), destination))
+        described = None if tensormap is None else op.as_read(tensormap.access, "async")
+        return self._owner.created(op.Store(op.as_read(self.access, "async"), self._tag(tag), destination, described))
 
     def _tag(self, tag: Hashable) -> Hashable:
         return _plain_tag(self.tag if tag is None else tag)
