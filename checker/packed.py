@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from checker.read_python import python_source
-from spec.expr import Expr, Lit, fields_of
+from checker.reduction import find_reduction
+from spec.expr import FALSE, Expr, Lit, fields_of
 from spec.machine import Action, Check, Machine
 
 Successors = list[tuple[int, int]]
@@ -14,6 +16,7 @@ Successors = list[tuple[int, int]]
 Violations = list[tuple[int, int]]
 """(check index, action index, or -1 if the state itself is wrong)."""
 Expand = Callable[[int, Successors, Violations], None]
+Test = Callable[[int], bool]
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class PackedMachine:
     roles: tuple[tuple[int, int, tuple[Expand, ...]], ...]
     agents: tuple[Expand, ...]
     whole: Expand
+    prompt: tuple[tuple[int, int, tuple[Test | None, ...]], ...]
+    lands_at: tuple[tuple[frozenset[int], ...], ...]
     final: tuple[frozenset[int], ...]
 
     def unpack(self, state: int) -> dict[str, int]:
@@ -76,12 +81,21 @@ class _Writer:
             else:
                 body.append(f"{indent}out.append(({index}, {self._next(action, read, used, counter)}))")
         self.lines.append(f"def {name}(s, out, bad):")
+        self._load(used)
+        self.lines.extend(body or ["    pass"])
+
+    def test(self, name: str, condition: Expr) -> None:
+        """A function that says whether a condition holds in a state."""
+        used: dict[str, None] = {}
+        text = self._reader(used)(condition)
+        self.lines.append(f"def {name}(s):")
+        self._load(used)
+        self.lines.append(f"    return {text}")
+
+    def _load(self, used: dict[str, None]) -> None:
         for field in used:
             shift, mask = self.shifts[field]
-            self.lines.append(
-                f"    {self.names[field]} = s >> {shift} & {mask}" if shift else f"    {self.names[field]} = s & {mask}"
-            )
-        self.lines.extend(body or ["    pass"])
+            self.lines.append(f"    {self.names[field]} = s{f' >> {shift}' if shift else ''} & {mask}")
 
     def _next(self, action: Action, read: Callable[[Expr], str], used: dict[str, None], counter: str) -> str:
         constant, parts = 0, ["s"]
@@ -130,7 +144,12 @@ def pack(machine: Machine) -> PackedMachine:
     for number, pair in enumerate(agents):
         writer.function(f"agent{number}", (), [pair])
     writer.function("whole", machine.checks, [])
-    space: dict[str, Expand] = {}
+    reduction = find_reduction(machine)
+    for number, conditions in enumerate(reduction.prompt):
+        for place, condition in enumerate(conditions):
+            if condition is not FALSE:
+                writer.test(f"prompt{number}_{place}", condition)
+    space: dict[str, Any] = {}
     exec(compile("\n".join(writer.lines), f"<{machine.name}>", "exec"), space)
     roles = tuple(
         (*writer.shifts[role.counter], tuple(space[f"role{number}_{place}"] for place in range(len(role.locations))))
@@ -145,6 +164,11 @@ def pack(machine: Machine) -> PackedMachine:
         roles,
         tuple(space[f"agent{number}"] for number in range(len(agents))),
         space["whole"],
+        tuple(
+            (*writer.shifts[role.counter], tuple(space.get(f"prompt{number}_{i}") for i in range(len(role.locations))))
+            for number, role in enumerate(machine.roles)
+        ),
+        reduction.lands_at,
         tuple(frozenset(i for i, place in enumerate(role.locations) if place.final) for role in machine.roles),
     )
 

@@ -13,7 +13,7 @@ import time
 from array import array
 from dataclasses import dataclass, field
 
-from checker.packed import PackedMachine, Successors, Violations, pack
+from checker.packed import Expand, PackedMachine, Successors, Violations, pack
 from spec.machine import LIMIT, Check, Machine
 
 
@@ -49,22 +49,36 @@ class Exploration:
 
 
 def explore(
-    machine: Machine, *, limit: int = 0, timeout: float = 0.0, memory: int = 0, stop_at_first: bool = False
+    machine: Machine,
+    *,
+    limit: int = 0,
+    timeout: float = 0.0,
+    memory: int = 0,
+    stop_at_first: bool = False,
+    reduced: bool = False,
 ) -> Exploration:
-    """Visits all states, or up to `limit` states, `timeout` seconds or `memory` bytes of resident memory (0: no bound)."""
-    return _Search(pack(machine), limit, timeout, memory, stop_at_first).run()
+    """Visits all states, or up to `limit` states, `timeout` seconds or `memory` bytes of resident memory (0: no bound).
+
+    reduced: leave out schedules as checker.reduction argues; then only whether something is violated means anything.
+    """
+    search = _Search(pack(machine), limit, timeout, memory, stop_at_first)
+    search.reduced = reduced
+    return search.run()
 
 
 class _Search:
     def __init__(self, packed: PackedMachine, limit: int, timeout: float, memory: int, stop_at_first: bool) -> None:
         self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
-        self.stop_at_first = stop_at_first
+        self.stop_at_first, self.reduced = stop_at_first, False
         self.order: list[int] = [packed.initial]
         self.index: dict[int, int] = {packed.initial: 0}
         self.parent = array("q", [-1])
         self.via = array("i", [-1])
         self.edges = array("I")
-        self.edge_actions = array("H" if len(packed.machine.actions) < 65_536 else "I")
+        self.edge_movers = array("Q")
+        numbers = {role.name: 1 << number for number, role in enumerate(packed.machine.roles)}
+        self.movers = [numbers.get(action.role, 0) for action in packed.machine.actions]
+        self.taken = bytearray(len(packed.machine.actions))
         self.offsets = array("Q", [0])
         self.result = Exploration()
 
@@ -74,10 +88,7 @@ class _Search:
         result.ran_out = self._visit(start)
         result.complete = not result.ran_out
         result.states, result.transitions = len(self.order), len(self.edges)
-        taken = bytearray(len(self.packed.machine.actions))
-        for action in self.edge_actions:
-            taken[action] = 1
-        result.unreached = tuple(index for index, was in enumerate(taken) if not was)
+        result.unreached = tuple(index for index, was in enumerate(self.taken) if not was)
         if result.complete and "deadlock" not in result.violations:
             self._find_stuck_roles()
         result.seconds = time.perf_counter() - start
@@ -86,7 +97,8 @@ class _Search:
     def _visit(self, start: float) -> str:
         """Expands states in order until none is left; gives what ran out, or nothing."""
         packed, order, index = self.packed, self.order, self.index
-        parent, via, edges, edge_actions, offsets = self.parent, self.via, self.edges, self.edge_actions, self.offsets
+        parent, via, edges, edge_movers, offsets = self.parent, self.via, self.edges, self.edge_movers, self.offsets
+        taken = self.taken
         roles, agents, whole = packed.roles, packed.agents, packed.whole
         out: Successors = []
         bad: Violations = []
@@ -104,8 +116,11 @@ class _Search:
             whole(state, out, bad)
             for shift, mask, functions in roles:
                 functions[state >> shift & mask](state, out, bad)
-            for agent in agents:
+            for agent in self._awaited(state) if self.reduced else agents:
                 agent(state, out, bad)
+            if self.reduced and not out:
+                for agent in agents:
+                    agent(state, out, bad)
             refused = False
             if bad:
                 halted, refused = self._record(bad, position)
@@ -119,6 +134,10 @@ class _Search:
             if not out and not refused:
                 self._at_rest(state, position)
             for action, successor in out:
+                movers = self.movers[action]
+                if self.reduced:
+                    successor, more = self._hurry(successor, position, action)
+                    movers |= more
                 known = index.get(successor)
                 if known is None:
                     known = index[successor] = len(order)
@@ -126,10 +145,48 @@ class _Search:
                     parent.append(position)
                     via.append(action)
                 edges.append(known)
-                edge_actions.append(action)
+                edge_movers.append(movers)
+                taken[action] = 1
             offsets.append(len(edges))
             position += 1
         return ""
+
+    def _hurry(self, state: int, position: int, first: int) -> tuple[int, int]:
+        """The state after all prompt steps, and the roles that took them; `first` led from `position` to the state."""
+        out: Successors = []
+        bad: Violations = []
+        movers, path = 0, [first]
+        while (role := self._prompt_role(state)) >= 0:
+            shift, mask, functions = self.packed.roles[role]
+            out.clear()
+            functions[state >> shift & mask](state, out, bad)
+            if bad:
+                self._record(bad, position, tuple(path))
+                bad.clear()
+            if not out:
+                break
+            action, state = out[0]
+            self.taken[action] = 1
+            movers |= self.movers[action]
+            path.append(action)
+        return state, movers
+
+    def _prompt_role(self, state: int) -> int:
+        """The first role whose step is prompt here, or -1."""
+        for role, (shift, mask, tests) in enumerate(self.packed.prompt):
+            test = tests[state >> shift & mask]
+            if test is not None and test(state):
+                return role
+        return -1
+
+    def _awaited(self, state: int) -> list[Expand]:
+        """The copies at whose barrier some role stands."""
+        places = [state >> shift & mask for shift, mask, _ in self.packed.roles]
+        return [
+            agent
+            for agent, lands_at in zip(self.packed.agents, self.packed.lands_at, strict=True)
+            if any(place in locations for place, locations in zip(places, lands_at, strict=True))
+        ]
 
     def _ran_out(self, start: float) -> str:
         if self.limit and len(self.order) > self.limit:
@@ -142,7 +199,7 @@ class _Search:
 
     # ---------------------------------------------------------------- violations
 
-    def _record(self, bad: Violations, position: int) -> tuple[bool, bool]:
+    def _record(self, bad: Violations, position: int, beyond: tuple[int, ...] = ()) -> tuple[bool, bool]:
         """Keeps the first violation of each property; whether nothing is defined behind the state, or behind a step of it."""
         halted = refused = False
         for number, action in bad:
@@ -152,7 +209,7 @@ class _Search:
             halted |= check.halts and action < 0
             refused |= check.halts and action >= 0
             if check.property not in self.result.violations:
-                path = self._path(position)
+                path = (*self._path(position), *beyond)
                 actions = path if action < 0 else (*path, action)
                 self._keep(check, actions, action >= 0)
         return halted, refused
@@ -192,11 +249,9 @@ class _Search:
 
         `moves[i]` collects the roles that can still take a step at or after state i, until nothing is added.
         """
-        names = {role.name: 1 << number for number, role in enumerate(self.packed.machine.roles)}
-        bit = [names.get(action.role, 0) for action in self.packed.machine.actions]
         moves = [0] * len(self.order)
-        edges, actions, offsets = self.edges, self.edge_actions, self.offsets
-        everyone = (1 << len(names)) - 1
+        edges, movers, offsets = self.edges, self.edge_movers, self.offsets
+        everyone = (1 << len(self.packed.machine.roles)) - 1
         changed = True
         while changed:
             changed = False
@@ -206,7 +261,7 @@ class _Search:
                     continue
                 before = can
                 for edge in range(offsets[state], offsets[state + 1]):
-                    can |= bit[actions[edge]] | moves[edges[edge]]
+                    can |= movers[edge] | moves[edges[edge]]
                 if can != before:
                     moves[state] = can
                     changed = True

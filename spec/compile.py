@@ -100,7 +100,9 @@ class _Compiler:
             for role, distance in plan.distance.items()
         }
         self.fresh = {
-            (role, name): self._new(f"fresh.{role}.{name}", 1, 0, f"{name} is initialised again since {role} waited", True)
+            (role, name): self._new(
+                f"fresh.{role}.{name}", 1, 0, f"{name} is initialised again since {role} waited", True
+            )
             for role, name in self.unseen
             if self.plans[name].invals
         }
@@ -183,6 +185,8 @@ class _Compiler:
 
     def _plan_copies(self) -> None:
         self.tags: dict[str, dict[Hashable, int]] = {}
+        for name, tag in self.pipeline.layout.holds.items():
+            self._tag(name, tag)
         read: dict[str, bool] = {}
         copies: dict[_Copies, list[tuple[str, int, Hashable]]] = {}
         for program, index, node in self._nodes():
@@ -204,7 +208,8 @@ class _Compiler:
             if expected and name in self.tags:
                 width = len(self.tags[name]).bit_length()
                 about = f"what {name} holds: {', '.join(f'{v} = {t!r}' for t, v in self.tags[name].items())}"
-                self.content[name] = self._new(f"{name}.holds", width, 0, about)
+                start = self.tags[name][self.pipeline.layout.holds[name]] if name in self.pipeline.layout.holds else 0
+                self.content[name] = self._new(f"{name}.holds", width, start, about)
         self.copies: dict[_Copies, tuple[Field, Field | None, tuple[tuple[str, int, int], ...]]] = {}
         names: dict[str, int] = {}
         for key, issues in copies.items():
@@ -219,7 +224,9 @@ class _Compiler:
                     f"{name}.pieces", (key.pieces - 1).bit_length(), 0, f"pieces of {name} that have landed"
                 )
             self.copies[key] = (busy, piece, tuple((role, node, tags[tag]) for role, node, tag in issues))
-        self.flights = [Flight(key.write, busy != 0, key.write.object, key) for key, (busy, _, _) in self.copies.items()]
+        self.flights = [
+            Flight(key.write, busy != 0, key.write.object, key) for key, (busy, _, _) in self.copies.items()
+        ]
 
     def _tag(self, name: str, tag: Hashable) -> None:
         values = self.tags.setdefault(name, {})
@@ -259,7 +266,7 @@ class _Compiler:
         stages = max([self.pipeline.stages, *self.pipeline.layout.slots.values()])
         self.shared: dict[str, Shared] = {}
         for name, roles in loops.items():
-            width = (4 * stages + 8).bit_length()
+            width = (4 * stages + 8).bit_length() if len(roles) > 1 else 1
             behind = self._behind(name, roles, width, "iterations")
             stopped = self._new(f"loop.{name}.ended", 1, 0, f"the number of iterations of loop {name!r} is decided")
             self.shared[f"loop {name}"] = Shared(behind, (), stopped)
@@ -286,7 +293,7 @@ class _Compiler:
             self.free = self._new("registers.free", 17, 0, "registers of the CTA that no warp holds")
 
     def _bystander(self, program: Program) -> Bystander:
-        spots = [Spot(node.held, accesses_of(node.operation)) for node in program.nodes]
+        spots = [Spot(node.held, tuple(ahead)) for node, ahead in zip(program.nodes, _soon(program), strict=True)]
         spots += [Spot(node.held, ()) for node in program.nodes if _blocks_inside(node.operation)]
         return Bystander(program.name, self.counters[program.name], tuple(spots))
 
@@ -340,11 +347,22 @@ class _Compiler:
             checks = [_check(part, thing) for part in self._standing(program, node)]
             waits = node.operation.barrier if isinstance(node.operation, op.Wait) else ""
             locations.append(
-                Location(what, thing, node.source, tuple(checks), not node.successors, waits, tuple(reachable[index]))
+                Location(
+                    what,
+                    thing,
+                    node.source,
+                    tuple(checks),
+                    final=not node.successors,
+                    kind=_kind(node),
+                    waits_for=waits,
+                    arrives_on=tuple(reachable[index]),
+                    settled=self.shared[f"loop {node.loop}"].settled(program.name) if node.loop else FALSE,
+                )
             )
             if _blocks_inside(node.operation):
                 entrance = len(program.nodes) + len(inside)
-                inside.append(Location(f"inside {what}", thing, node.source, (), False, "", tuple(reachable[index])))
+                waiting = Location(f"inside {what}", thing, node.source, arrives_on=tuple(reachable[index]))
+                inside.append(waiting)
                 self._take(program, node, index, entrance, self._ways(program, node))
                 meeting = self.meetings[_meeting(program, node.operation) or ""]
                 leaving = (
@@ -527,7 +545,9 @@ class _Compiler:
         busy, _, _ = self.copies[_Copies(load.write, load.barrier, load.bytes, load.pieces)]
         value = self.tags[load.write.object][load.tag]
         illegal = [
-            Illegal("barrier-init", ~self.barriers[load.barrier].alive, f"a copy signals {load.barrier} before its init")
+            Illegal(
+                "barrier-init", ~self.barriers[load.barrier].alive, f"a copy signals {load.barrier} before its init"
+            )
         ]
         illegal += self._unfenced_init(program, node, load.barrier)
         for region in self.pipeline.layout.regions:
@@ -670,14 +690,34 @@ class _Compiler:
     def _barrier_info(self) -> Iterable[BarrierInfo]:
         for name, b in self.barriers.items():
             unseen = tuple((role, var.name) for (role, barrier), var in self.unseen.items() if barrier == name)
-            yield BarrierInfo(name, self.plans[name].arrivals, _name(b.phase), _name(b.pending), _name(b.tx), unseen)
+            plan = self.plans[name]
+            names = (_name(b.phase), _name(b.pending), _name(b.tx))
+            yield BarrierInfo(name, plan.arrivals, *names, unseen, self._is_plain(name, plan), self._announces(name))
+
+    def _announces(self, name: str) -> bool:
+        return any(
+            isinstance(node.operation, op.Transaction) and node.operation.barrier == name
+            for _, _, node in self._nodes()
+        )
+
+    def _is_plain(self, name: str, plan: _Plan) -> bool:
+        if plan.inits or plan.drops or plan.tokens or max(plan.distance.values(), default=0) > 1:
+            return False
+        for _, _, node in self._nodes():
+            match node.operation:
+                case op.Wait(barrier=barrier, kind="test_wait"):
+                    if barrier == name:
+                        return False
+                case op.Arrive(barrier=barrier, kind=kind):
+                    if barrier == name and kind != "arrive":
+                        return False
+        return True
 
     def _copy_info(self) -> Iterable[CopyInfo]:
-        for key, (busy, _, issues) in self.copies.items():
+        for key, (busy, piece, issues) in self.copies.items():
             content = self.content.get(key.write.object)
-            yield CopyInfo(
-                busy.name, key.write.object, key.barrier, key.bytes, "" if content is None else content.name, issues
-            )
+            names = ("" if content is None else content.name, "" if piece is None else piece.name)
+            yield CopyInfo(busy.name, key.write.object, key.barrier, key.bytes, *names, issues)
 
     def _progress(self) -> Iterable[Progress]:
         for program in self.programs:
@@ -723,6 +763,39 @@ def _meeting(program: Program, operation: op.Operation | None) -> str | None:
 
 def _final(program: Program) -> list[int]:
     return [index for index, node in enumerate(program.nodes) if not node.successors]
+
+
+def _is_local(operation: op.Operation | None) -> bool:
+    return isinstance(operation, op.Touch | op.Group | op.Fence | op.Store)
+
+
+def _kind(node: Node) -> str:
+    match node.operation:
+        case None:
+            return "loop" if node.loop else "end"
+        case op.Wait():
+            return "wait" if node.operation.kind == "wait" else "peek"
+        case op.Arrive(kind="arrive"):
+            return "arrive"
+        case op.Load():
+            return "load"
+    return "local" if _is_local(node.operation) else "other"
+
+
+def _soon(program: Program) -> list[list[Access]]:
+    """By node, the accesses that can start without anything from another role: its own, and those that follow it with
+    only the role's own accesses, groups and fences in between."""
+    soon = [dict.fromkeys(accesses_of(node.operation)) for node in program.nodes]
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(program.nodes) - 1, -1, -1):
+            if _is_local(program.nodes[index].operation):
+                for target in program.nodes[index].successors.values():
+                    missing = [access for access in soon[target] if access not in soon[index]]
+                    soon[index].update(dict.fromkeys(missing))
+                    changed |= bool(missing)
+    return [list(accesses) for accesses in soon]
 
 
 def _before_dec(program: Program) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +48,14 @@ class Region:
 @dataclass(frozen=True)
 class Layout:
     """All regions; `arrivals`: the init count of every mbarrier that is initialised before the roles start; `barriers`: the
-    declarations that are barriers; `slots`: how many slots each declaration has."""
+    declarations that are barriers; `slots`: how many slots each declaration has;
+    `holds`: the tag of what a buffer holds at the start."""
 
     regions: tuple[Region, ...]
     arrivals: dict[str, int]
     barriers: tuple[str, ...]
     slots: dict[str, int]
+    holds: dict[str, Hashable]
 
     def overlaps(self) -> list[tuple[Region, Region]]:
         """Pairs of objects that share bytes without being declared to."""
@@ -78,6 +81,7 @@ def lay_out(pipeline: Pipeline) -> Layout:
     arrivals: dict[str, int] = {}
     starts: dict[str, int] = {}
     counts: dict[str, int] = {}
+    holds: dict[str, Hashable] = {}
     free = {"shared": 0, "global": 0, "registers": 0}
     highest = [d.address + _extent(pipeline, d) for d in declared.values() if d.address is not None]
     free["shared"] = _align(max(highest, default=0))
@@ -105,6 +109,8 @@ def lay_out(pipeline: Pipeline) -> Layout:
             label = f"{name}[{slot}]" if slots > 1 else name
             at = start + stride * slot
             regions.append(Region(label, space, at, at + size, group, name))
+            if isinstance(declaration, tile) and declaration.holds is not None:
+                holds[label] = declaration.holds(pipeline) if callable(declaration.holds) else declaration.holds
         if isinstance(declaration, barrier):
             count = pipeline.value(declaration.arrivals)
             if declaration.initialised:
@@ -113,7 +119,7 @@ def lay_out(pipeline: Pipeline) -> Layout:
                 raise SpecError(f"{name} expects {count} arrivals: use 1 to {COUNT_LIMIT}")
     _bind(pipeline, declared, regions)
     barriers = tuple(name for name, declaration in declared.items() if isinstance(declaration, barrier))
-    return Layout(tuple(regions), arrivals, barriers, counts)
+    return Layout(tuple(regions), arrivals, barriers, counts, holds)
 
 
 def _declarations(pipeline: Pipeline) -> dict[str, barrier | tile]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spec.errors import Source
-from spec.expr import Expr
+from spec.expr import FALSE, Expr
 
 LIMIT = "limit"
 """The property of a check that bounds the model itself: when it fires, the verdict is undetermined, never proved."""
@@ -62,7 +62,9 @@ class Action:
 class Location:
     """A place in a role's program: its next operation, and the checks that hold whenever the role is there.
 
-    waits_for: (barrier, distance) of a wait; arrives_on: the barriers to which the role can still arrive from here on.
+    waits_for: the barrier of a wait; arrives_on: the barriers to which the role can still arrive from here on. kind: "local"
+    if the operation touches memory or the role's own groups and fences only, else "wait", "peek", "arrive", "load",
+    "loop", "end" or "other".
     """
 
     op: str
@@ -70,8 +72,11 @@ class Location:
     source: Source
     checks: tuple[Check, ...] = ()
     final: bool = False
+    kind: str = "other"
     waits_for: str = ""
     arrives_on: tuple[str, ...] = ()
+    settled: Expr = FALSE
+    """For a shared decision: another role has made it already."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +115,18 @@ class BarrierInfo:
     tx: str
     unseen: tuple[tuple[str, str], ...]
     """(role, variable) of each role that waits on it."""
+    plain: bool = False
+    """Only plain arrivals, bytes, and blocking waits or try_waits, each for the next phase or the same one again."""
+    announces: bool = False
+    """Some bytes are announced or completed by an operation of their own, apart from arrivals and copies."""
 
 
 @dataclass(frozen=True)
 class CopyInfo:
     """Bulk copies into one buffer that signal one barrier: the variable is 0 when none is in flight, else its content tag.
 
-    content names the variable of what the buffer holds ("" if nobody reads it with an expectation).
+    content names the variable of what the buffer holds ("" if nobody reads it with an expectation), pieces the one that
+    counts the pieces that have landed ("" if there is only one).
     issues: (role, location, tag value) of every load.
     """
 
@@ -125,6 +135,7 @@ class CopyInfo:
     barrier: str
     bytes: int
     content: str
+    pieces: str
     issues: tuple[tuple[str, int, int], ...]
 
 

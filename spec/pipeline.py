@@ -83,7 +83,7 @@ class tile:
     """An array of buffers of `bytes` bytes each, one per stage unless `slots` says otherwise.
 
     shares: the name of another tile whose bytes this one is meant to overlay. address: first byte, if the layout matters.
-    stride: bytes from slot to slot. space: "shared", "global" or "registers".
+    stride: bytes from slot to slot. space: "shared", "global" or "registers". holds: the tag of what is there at the start.
     """
 
     bytes: Parameter = 1024
@@ -92,6 +92,7 @@ class tile:
     address: int | None = None
     stride: Parameter | None = None
     space: str = "shared"
+    holds: Hashable | Callable[[Any], Hashable] = None
 
 
 @dataclass(frozen=True)
@@ -298,7 +299,7 @@ class Pipeline:
 
     @property
     def name(self) -> str:
-        return type(self).__name__
+        return str(getattr(type(self), "_label", type(self).__name__))
 
     def parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.parameter_names()}

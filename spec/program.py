@@ -292,7 +292,8 @@ class _Walk:
         if isinstance(value, PipelineState):
             self._states.append(value)
             ring = LAPS * value.stages or 1
-            return ("state", value.stages, value.index, value.lap & 1, value.number % ring, value.flipped)
+            early = min(value.number, value.stages)
+            return ("state", value.stages, value.index, value.lap & 1, value.number % ring, early, value.flipped)
         if isinstance(value, Phase):
             return ("phase", int(value), value.flipped)
         if isinstance(value, Count):

@@ -71,8 +71,8 @@ class PipelineState:
 
     @property
     def count(self) -> Count:
-        """How often the state was advanced."""
-        return Count(self.number, max(1, LAPS * self.stages))
+        """How often the state was advanced; it can be compared with numbers up to the number of stages."""
+        return Count(self.number, max(1, LAPS * self.stages), exact=self.stages)
 
     @property
     def tag(self) -> int:
@@ -101,15 +101,19 @@ class Count:
     `k % m`, `k // m` and `k & mask` need an m that divides the period; comparisons need a number within the first period.
     """
 
-    __slots__ = ("observer", "period", "value")
+    __slots__ = ("exact", "observer", "period", "value")
 
-    def __init__(self, value: int, period: int, observer: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, value: int, period: int, observer: Callable[[], None] | None = None, exact: int | None = None
+    ) -> None:
         self.value, self.period, self.observer = value, period, observer
+        self.exact = period if exact is None else exact
 
     @property
     def key(self) -> tuple[int, int]:
         """Equal keys, equal answers for ever after."""
-        return (self.value if self.value < self.period else self.period + self.value % self.period, self.period)
+        settled = self.exact + (self.value - self.exact) % self.period
+        return (min(self.value, settled), self.period)
 
     @property
     def tag(self) -> int:
@@ -126,7 +130,7 @@ class Count:
 
     def __floordiv__(self, m: int) -> Count:
         self._divides(m, "//")
-        return Count(self._used() // m, self.period // m)
+        return Count(self._used() // m, self.period // m, exact=self.exact // m)
 
     def __and__(self, mask: int) -> int:
         if mask & (mask + 1):
@@ -134,13 +138,13 @@ class Count:
         return self % (mask + 1)
 
     def __add__(self, n: int) -> Count:
-        return Count(self._used() + n, self.period)
+        return Count(self._used() + n, self.period, exact=self.exact)
 
     def __sub__(self, n: int) -> Count:
-        return Count(self._used() - n, self.period)
+        return Count(self._used() - n, self.period, exact=max(0, self.exact - n))
 
     def __mul__(self, n: int) -> Count:
-        return Count(self._used() * n, self.period * n)
+        return Count(self._used() * n, self.period * n, exact=self.exact * n)
 
     def __eq__(self, other: object) -> bool:
         return self._used() == self._comparable(other)
@@ -176,9 +180,9 @@ class Count:
             )
 
     def _comparable(self, other: object) -> int:
-        if not isinstance(other, int) or other >= self.period:
+        if not isinstance(other, int) or other > self.exact:
             raise SpecError(
-                f"a loop without end cannot be compared with {other!r}: only with numbers below its period {self.period} "
-                "(write self.loop(period=...))"
+                f"a count without end cannot be compared with {other!r}: only with numbers up to {self.exact} "
+                "(for a loop's own count, write self.loop(period=...))"
             )
         return other

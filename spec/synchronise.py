@@ -109,6 +109,12 @@ class Shared:
             (field.name, saturating_increment(field, TRUE)) for name, field in self.behind.items() if name != role
         )
 
+    def settled(self, role: str) -> Expr:
+        """The trip-count decision that the role is about to read has been made."""
+        if self.stopped is None or len(self.behind) == 1:
+            return FALSE
+        return (self.behind[role] != 0) | (self.stopped == 1)
+
     def too_far(self, role: str) -> Illegal:
         top = (1 << self.behind[role].width) - 1
         return Illegal(
@@ -120,6 +126,8 @@ def loop_ways(shared: Shared, role: str) -> list[Way]:
     """The head of a trip-count loop: the most advanced role decides whether there is another iteration, the rest follow."""
     behind, stopped = shared.behind[role], shared.stopped
     assert stopped is not None
+    if len(shared.behind) == 1:
+        return [Way(TRUE, (), answer=True, label="goes on"), Way(TRUE, (), answer=False, label="ends here")]
     first = (behind == 0) & (stopped == 0)
     far = (shared.too_far(role),)
     return [

@@ -1,0 +1,121 @@
+"""Which steps may be taken at once, and which copies may be left to land later, without missing that something is wrong.
+
+The reduced search keeps this promise: if any schedule violates a property, then some schedule that it visits does. It does
+not promise the shortest one, nor one for every property, so whatever it finds is looked for again without reduction. The
+argument is that a schedule that violates something can be rearranged, step by step, into one that the reduced search visits,
+and that wherever the rearranged one behaves differently, it violates something too.
+
+Prompt steps. Where one of these can be taken, it is the only one that is explored:
+  - a decision of the trip-count loop that has already been made by another role: nothing can change it any more;
+  - an access, fence or group operation that follows another one of the same role with nothing in between that another role
+    can notice. Other roles count the accesses of the whole chain as about to start from its first location on
+    (spec.accesses, `Spot.next`), so what conflicts with a later one is seen where the role stands at the first, which is
+    not prompt;
+  - the start of a bulk copy: from then on it is in flight, which conflicts with everything that being about to start it
+    conflicts with, and it may still land at any later time;
+  - an arrival on a barrier that is `plain` while none of its waiters has an unseen phase. Then no wait on it can pass before
+    the current phase completes. Arrivals commute with each other and with landing bytes: the phase completes with the last
+    one, whoever brings it. If the earlier arrival makes a phase complete earlier than in the schedule that is being
+    rearranged, a wait there meets a phase that is further on: it is lapped, or passes as before. An arrival that is made
+    while only bytes are missing underflows at once, which is a violation that the hardware could show as well. Where bytes
+    are announced by expect_tx alone, an arrival is prompt only if it does not complete the phase: then it commutes with the
+    announcement.
+No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing is put off for ever.
+
+Lazy copies. A copy that signals barrier b lands only where some role stands at an operation on b other than an arrival or a
+copy, or where nothing else can happen. Landing can enable only a wait on b. In all other states it commutes with the step
+after it, or that step is an access to the bytes in flight, which is a race, or an arrival that underflows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spec.expr import FALSE, TRUE, Expr, Field, all_of
+from spec.machine import Action, BarrierInfo, Machine, Role
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """prompt: per role and location, the condition under which the step there is prompt (FALSE: never).
+
+    lands_at: per copy agent (in the order of the machine's actions without location), per role, the locations at which a
+    role makes the copy land.
+    """
+
+    prompt: tuple[tuple[Expr, ...], ...]
+    lands_at: tuple[tuple[frozenset[int], ...], ...]
+
+
+def find_reduction(machine: Machine) -> Reduction:
+    """Reads off a machine what the reduced search may do."""
+    widths = {variable.name: variable.width for variable in machine.variables}
+    arrivals = {
+        (action.role, action.location): _arrives_promptly(action, info, widths)
+        for info in machine.structure.barriers
+        for action in machine.actions
+        if info.plain and action.object == info.name
+    }
+    prompt = tuple(_prompt_locations(machine, role, arrivals) for role in machine.roles)
+    lands_at = []
+    for action in machine.actions:
+        if action.location is None:
+            touched = dict(action.updates)
+            barrier = next(
+                copy.barrier for copy in machine.structure.copies if copy.variable in touched or copy.pieces in touched
+            )
+            lands_at.append(tuple(_stands_at(role, barrier) for role in machine.roles))
+    return Reduction(prompt, tuple(lands_at))
+
+
+def _stands_at(role: Role, barrier: str) -> frozenset[int]:
+    return frozenset(
+        index
+        for index, place in enumerate(role.locations)
+        if place.object == barrier and place.kind not in ("arrive", "load", "local")
+    )
+
+
+def _prompt_locations(machine: Machine, role: Role, arrivals: dict[tuple[str, int | None], Expr]) -> tuple[Expr, ...]:
+    before: list[list[int]] = [[] for _ in role.locations]
+    after: list[list[int]] = [[] for _ in role.locations]
+    for action in machine.actions:
+        if action.role == role.name and action.location is not None and action.target is not None:
+            before[action.target].append(action.location)
+            after[action.location].append(action.target)
+    prompt: list[Expr] = []
+    for index, place in enumerate(role.locations):
+        chained = bool(before[index]) and all(role.locations[other].kind == "local" for other in before[index])
+        if place.kind == "load" or (place.kind == "local" and chained and index > 0):
+            prompt.append(TRUE)
+        elif place.kind == "arrive":
+            prompt.append(arrivals.get((role.name, index), FALSE))
+        else:
+            prompt.append(place.settled)
+    _break_cycles(prompt, after)
+    return tuple(prompt)
+
+
+def _arrives_promptly(action: Action, info: BarrierInfo, widths: dict[str, int]) -> Expr:
+    """No waiter has an unseen phase; and where bytes are announced apart from arrivals, the phase does not complete."""
+    unseen = all_of(Field(name, widths[name]) == 0 for _, name in info.unseen)
+    after = dict(action.updates).get(info.phase)
+    return unseen if after is None or not info.announces else unseen & (after == Field(info.phase, 1))
+
+
+def _break_cycles(prompt: list[Expr], after: list[list[int]]) -> None:
+    """Makes a location on every cycle of prompt locations not prompt."""
+    state = [0] * len(prompt)
+    for root in range(len(prompt)):
+        stack = [(root, iter(after[root]))] if prompt[root] is not FALSE and not state[root] else []
+        while stack:
+            here, rest = stack[-1]
+            state[here] = 1
+            target = next(rest, None)
+            if target is None:
+                state[here] = 2
+                stack.pop()
+            elif prompt[target] is not FALSE and state[target] == 1:
+                prompt[target] = FALSE
+            elif prompt[target] is not FALSE and not state[target]:
+                stack.append((target, iter(after[target])))

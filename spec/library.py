@@ -1,0 +1,210 @@
+"""The kernels that exercise each CUTLASS pipeline class: what `verify pipeline CLASS` checks.
+
+The consumer of a stage reads it with a content tag, so that a proof says not only that nothing hangs or races but that each
+iteration finds its own data.
+"""
+
+from __future__ import annotations
+
+from spec.cutlass import (
+    WAIT_AGAIN,
+    OrderedSequenceBarrier,
+    PipelineAsync,
+    PipelineTmaAsync,
+    PipelineTmaStore,
+    PipelineTransactionAsync,
+)
+from spec.pipeline import Body, Pipeline, Threads, role, tile
+from spec.state import LAPS
+
+WARPGROUP = 128
+STAGE_BYTES = 32_768
+"""A and B of a 128x128x64 f16 stage."""
+STORE_BARRIER = 1
+"""EpilogueBarrier, the named barrier id that the epilogue's threads meet at."""
+
+
+class TmaAsync(Pipeline):
+    """PipelineTmaAsync as the mainloop uses it: `producers` leaders issue TMA, `consumers` warpgroups read with WGMMA.
+
+    peek: use the try functions before acquire and wait. pieces: in how many pieces each copy's bytes are signalled.
+    """
+
+    _label = "tma-async"
+    stages = 4
+    consumers = 1
+    producers = 1
+    bytes = STAGE_BYTES
+    pieces = 1
+    peek = False
+
+    pipeline = PipelineTmaAsync(producers="producers", consumers=lambda self: WARPGROUP * self.consumers, bytes="bytes")
+    a = tile(bytes="bytes", slots=lambda self: self.stages * self.producers)
+
+    @role(threads=1, copies="producers")
+    def producer(self, me: Threads) -> Body:
+        state = self.pipeline.producer_start()
+        for _ in self.loop():
+            token = WAIT_AGAIN
+            if self.peek:
+                token = yield from self.pipeline.producer_try_acquire(state)
+            yield from self.pipeline.producer_acquire(state, token)
+            buffer = self.a[state.index * self.producers + me.copy]
+            yield buffer.load(signals=self.pipeline.full[state], tag=state.tag, pieces=self.pieces)
+            state = state + 1
+        yield from self.pipeline.producer_tail(state)
+
+    @role(warpgroups=1, copies="consumers")
+    def consumer(self, me: Threads) -> Body:
+        state = self.pipeline.consumer_start()
+        for _ in self.loop():
+            token = WAIT_AGAIN
+            if self.peek:
+                token = yield from self.pipeline.consumer_try_wait(state)
+            yield from self.pipeline.consumer_wait(state, token)
+            for producer in range(self.producers):
+                yield self.a[state.index * self.producers + producer].mma(tag=state.tag)
+            yield self.mma_wait(0)
+            yield from self.pipeline.consumer_release(state, me)
+            state = state + 1
+
+
+class TransactionAsync(Pipeline):
+    """PipelineTransactionAsync as the epilogue load uses it: one warp, whose elected lane issues TMA and then expects."""
+
+    _label = "transaction-async"
+    stages = 4
+    consumers = 1
+    bytes = 8192
+    pieces = 1
+
+    pipeline = PipelineTransactionAsync(producers=32, consumers=lambda self: WARPGROUP * self.consumers, bytes="bytes")
+    c = tile(bytes="bytes")
+
+    @role(threads=32, split=(1, 31))
+    def producer(self, me: Threads) -> Body:
+        state = self.pipeline.producer_start()
+        for _ in self.loop():
+            yield from self.pipeline.producer_acquire(state)
+            if me.leader:
+                yield self.c[state].load(signals=self.pipeline.full[state], pieces=self.pieces)
+                yield from self.pipeline.producer_expect_transaction(state)
+            yield from self.pipeline.producer_commit(state, me)
+            state = state + 1
+        yield from self.pipeline.producer_tail(state)
+
+    @role(warpgroups=1, copies="consumers")
+    def consumer(self, me: Threads) -> Body:
+        state = self.pipeline.consumer_start()
+        for _ in self.loop():
+            yield from self.pipeline.consumer_wait(state)
+            yield self.c[state].read()
+            yield from self.pipeline.consumer_release(state, me)
+            state = state + 1
+
+
+class Async(Pipeline):
+    """PipelineAsync: `producers` warpgroups write a stage with ordinary stores, `consumers` warpgroups read it."""
+
+    _label = "async"
+    stages = 4
+    consumers = 1
+    producers = 1
+    bytes = 8192
+
+    pipeline = PipelineAsync(
+        producers=lambda self: WARPGROUP * self.producers, consumers=lambda self: WARPGROUP * self.consumers
+    )
+    x = tile(bytes="bytes", slots=lambda self: self.stages * self.producers)
+
+    @role(warpgroups=1, copies="producers")
+    def producer(self, me: Threads) -> Body:
+        state = self.pipeline.producer_start()
+        for _ in self.loop():
+            yield from self.pipeline.producer_acquire(state)
+            yield self.x[state.index * self.producers + me.copy].write(tag=state.tag)
+            yield from self.pipeline.producer_commit(state, me)
+            state = state + 1
+        yield from self.pipeline.producer_tail(state)
+
+    @role(warpgroups=1, copies="consumers")
+    def consumer(self, me: Threads) -> Body:
+        state = self.pipeline.consumer_start()
+        for _ in self.loop():
+            yield from self.pipeline.consumer_wait(state)
+            for producer in range(self.producers):
+                yield self.x[state.index * self.producers + producer].read(tag=state.tag)
+            yield from self.pipeline.consumer_release(state, me)
+            state = state + 1
+
+
+class TmaStore(Pipeline):
+    """PipelineTmaStore as the epilogue uses it: all threads write a slot, fence and meet; warp 0 stores it and waits.
+
+    The threads are `consumers` warpgroups, seen as the storing warp and all the others.
+    """
+
+    _label = "tma-store"
+    stages = 2
+    consumers = 1
+    bytes = 8192
+
+    pipeline = PipelineTmaStore()
+    d = tile(bytes="bytes")
+
+    def _slot(self, me: Threads) -> Body:
+        threads = WARPGROUP * self.consumers
+        state = self.pipeline.producer_start()
+        for _ in self.loop():
+            yield self.d[state].write()
+            yield self.fence_proxy_async()
+            yield self.named_sync(STORE_BARRIER, threads)
+            if me.threads == 32:
+                yield self.d[state].store()
+                yield from self.pipeline.producer_commit(state)
+                state = state + 1
+                yield from self.pipeline.producer_acquire(state)
+            else:
+                state = state + 1
+            yield self.named_sync(STORE_BARRIER, threads)
+        if me.threads == 32:
+            yield from self.pipeline.producer_tail(state)
+
+    @role(warps=1)
+    def store_warp(self, me: Threads) -> Body:
+        yield from self._slot(me)
+
+    @role(threads=lambda self: WARPGROUP * self.consumers - 32)
+    def other_warps(self, me: Threads) -> Body:
+        yield from self._slot(me)
+
+
+class OrderedSequence(Pipeline):
+    """OrderedSequenceBarrier<stages, consumers>: in every stage the groups take turns at a buffer that only one may touch."""
+
+    _label = "ordered-sequence"
+    stages = 2
+    consumers = 2
+
+    order = OrderedSequenceBarrier("stages", "consumers", group=WARPGROUP)
+    work = tile(bytes=128, holds=lambda self: LAPS * self.consumers - 1)
+
+    @role(warpgroups=1, copies="consumers")
+    def group(self, me: Threads) -> Body:
+        state = self.order.start(me.copy)
+        for _ in self.loop():
+            turn = state.tag // self.stages * self.consumers + me.copy
+            yield from self.order.wait(state, me.copy)
+            yield self.work[state].read(tag=(turn - 1) % (LAPS * self.consumers))
+            yield self.work[state].write(tag=turn)
+            yield from self.order.arrive(state, me.copy, me)
+            state = state + 1
+
+
+PIPELINES: dict[str, type[Pipeline]] = {
+    "tma-async": TmaAsync,
+    "transaction-async": TransactionAsync,
+    "async": Async,
+    "tma-store": TmaStore,
+    "ordered-sequence": OrderedSequence,
+}
