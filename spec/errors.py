@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import linecache
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+
+_SPEC = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_CHECKER = os.path.join(os.path.dirname(_SPEC[:-1]), "checker") + os.sep
 
 
 @dataclass(frozen=True)
@@ -32,3 +42,40 @@ class SpecError(ValueError):
 
     def __str__(self) -> str:
         return self.what if self.where is None else f"{self.where}: {self.what}"
+
+
+@contextmanager
+def placed(where: Source | None) -> Iterator[None]:
+    """Places the errors of its body, and makes SpecErrors of all others."""
+    try:
+        yield
+    except SpecError as error:
+        raise error.at(where) from error.__cause__
+    except Exception as error:
+        raise SpecError(f"{type(error).__name__}: {error}", where) from error
+
+
+def here() -> Source | None:
+    """The line of the user's file that is running; None if it is the checker that calls."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and (frame.f_code.co_filename.startswith(_SPEC) or "<" in frame.f_code.co_filename):
+        frame = frame.f_back
+    name = frame.f_code.co_filename
+    return None if name.startswith((_SPEC, _CHECKER)) else Source(name, frame.f_lineno)
+
+
+def place_of(function: Any) -> Source:
+    """The line of a function's `def`."""
+    code = function.__code__
+    line = code.co_firstlineno
+    while (text := linecache.getline(code.co_filename, line).lstrip()) and not text.startswith("def "):
+        line += 1
+    return Source(code.co_filename, line if text else code.co_firstlineno)
+
+
+def place_of_class(cls: type) -> Source | None:
+    """The line of a class, if its source can be found."""
+    try:
+        return Source(inspect.getfile(cls), inspect.findsource(cls)[1] + 1)
+    except (OSError, TypeError):
+        return None

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spec.errors import SpecError
+from spec.errors import SpecError, placed
 from spec.hopper import COUNT_LIMIT
 from spec.operations import Access
 from spec.pipeline import Array, Barrier, Tile, barrier, tile
@@ -77,6 +77,7 @@ def meant_to_share(one: Region, other: Region) -> bool:
 def lay_out(pipeline: Pipeline) -> Layout:
     """Places every declaration of the pipeline's class, binds its arrays and components, and gives their byte ranges."""
     declared = _declarations(pipeline)
+    _check(pipeline, declared)
     regions: list[Region] = []
     arrivals: dict[str, int] = {}
     starts: dict[str, int] = {}
@@ -96,9 +97,6 @@ def lay_out(pipeline: Pipeline) -> Layout:
             stride = size if declaration.stride is None else pipeline.value(declaration.stride)
             shares = (declaration.shares,) if isinstance(declaration.shares, str) else declaration.shares
             group = frozenset(shares)
-            for other in shares:
-                if other not in starts:
-                    raise SpecError(f"{name} shares bytes with {other!r}, which is not declared before it")
             if start is None and shares:
                 start = starts[shares[0]]
         if start is None:
@@ -115,11 +113,27 @@ def lay_out(pipeline: Pipeline) -> Layout:
             count = pipeline.value(declaration.arrivals)
             if declaration.initialised:
                 arrivals.update((region.object, count) for region in regions if region.declaration == name)
-            if count > COUNT_LIMIT:
-                raise SpecError(f"{name} expects {count} arrivals: use 1 to {COUNT_LIMIT}")
     _bind(pipeline, declared, regions)
     barriers = tuple(name for name, declaration in declared.items() if isinstance(declaration, barrier))
     return Layout(tuple(regions), arrivals, barriers, counts, holds)
+
+
+def _check(pipeline: Pipeline, declared: dict[str, barrier | tile]) -> None:
+    """Refuses declarations whose numbers cannot be meant, each at its own line."""
+    before: list[str] = []
+    for name, declaration in declared.items():
+        with placed(declaration.where):
+            _slots(pipeline, name, declaration)
+            if isinstance(declaration, barrier):
+                count = pipeline.value(declaration.arrivals)
+                if not 0 <= count <= COUNT_LIMIT:
+                    raise SpecError(f"{name} expects {count} arrivals: use 1 to {COUNT_LIMIT}")
+            else:
+                _bytes(pipeline, name, declaration)
+                for other in (declaration.shares,) if isinstance(declaration.shares, str) else declaration.shares:
+                    if other not in before:
+                        raise SpecError(f"{name} shares bytes with {other!r}, which is not declared before it")
+        before.append(name)
 
 
 def _declarations(pipeline: Pipeline) -> dict[str, barrier | tile]:

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Generator, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from spec import operations as op
 from spec.asynchronous import BULK_GROUPS, MMA_GROUPS
-from spec.errors import Source, SpecError
+from spec.errors import Source, SpecError, here, place_of
 from spec.hopper import BULK_ALIGNMENT
 from spec.operations import Access
 from spec.state import LAPS, Count, Phase, PipelineState
@@ -76,6 +76,7 @@ class barrier:
     slots: Parameter = "stages"
     initialised: bool = True
     address: int | None = None
+    where: Source | None = field(default_factory=here, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class tile:
     stride: Parameter | None = None
     space: str = "shared"
     holds: Hashable | Callable[[Any], Hashable] = None
+    where: Source | None = field(default_factory=here, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,8 @@ def role(
 
     def declare(body: Callable[..., Body]) -> RoleDeclaration:
         if not inspect.isgeneratorfunction(body):
-            code = body.__code__
-            raise SpecError(
-                f"role {body.__name__} never yields: write `yield` in front of each operation",
-                Source(code.co_filename, code.co_firstlineno),
-            )
+            what = f"role {body.__name__} never yields: write `yield` in front of each operation"
+            raise SpecError(what, place_of(body))
         return RoleDeclaration(body, count, copies, split)
 
     return declare
@@ -254,7 +253,14 @@ class Array:
             raise AttributeError(name)
         if self.slots == 1 and hasattr(Barrier if self.bytes == 0 else Tile, name):
             return getattr(self._get(0, None), name)
+        kind = Barrier if self.bytes == 0 else Tile
+        if not hasattr(kind, name):
+            verbs = ", ".join(verb for verb in vars(kind) if not verb.startswith("_"))
+            raise SpecError(f"{self.name} has no {name!r}: it has {verbs}")
         raise SpecError(f"{self.name}.{name}: index it first, for example {self.name}[at].{name}")
+
+    def __bool__(self) -> bool:
+        raise SpecError(f"{self.name} has no truth value: a role can only ask for what it was given or has waited for")
 
 
 # ---------------------------------------------------------------- the pipeline
@@ -280,7 +286,7 @@ class Pipeline:
         names = self.parameter_names()
         for name, value in parameters.items():
             if name not in names:
-                raise SpecError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}")
+                raise SpecError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}", here())
             object.__setattr__(self, name, value)
         self._arrays: dict[str, Array] = {}
         from spec.layout import lay_out
@@ -454,4 +460,6 @@ def _plain_tag(tag: Hashable) -> Hashable:
         return tag.tag
     if isinstance(tag, tuple):
         return tuple(_plain_tag(part) for part in tag)
+    if not isinstance(tag, Hashable):
+        raise SpecError(f"the tag {tag!r}: a tag is a number, a string, a count, a state or a tuple of them")
     return tag

@@ -22,7 +22,7 @@ from typing import Any
 
 from spec import operations as op
 from spec.asynchronous import IDLE, Held
-from spec.errors import Source, SpecError
+from spec.errors import Source, SpecError, place_of, place_of_class, placed
 from spec.layout import Component
 from spec.pipeline import Array, Barrier, Pipeline, RoleDeclaration, Threads, Tile
 from spec.state import LAPS, Count, Lineage, Phase, PipelineState
@@ -73,9 +73,12 @@ def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
     """The programs of all roles of the pipeline, in declaration order."""
     programs = []
     for name, declaration in _roles(pipeline).items():
-        copies = pipeline.value(declaration.copies)
-        threads = pipeline.value(declaration.threads)
-        split = declaration.split or (threads,)
+        with placed(place_of(declaration.body)):
+            copies = pipeline.value(declaration.copies)
+            threads = pipeline.value(declaration.threads)
+            split = declaration.split or (threads,)
+            if sum(split) != threads:
+                raise SpecError(f"role {name} has {threads} threads and is split into {split}: the parts must add up")
         for copy in range(copies):
             label = f"{name}{copy}" if copies > 1 else name
             for index, part in enumerate(split):
@@ -83,7 +86,8 @@ def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
                 walk = _Walk(pipeline, declaration, Threads(full, part, index, copy))
                 programs.append(Program(full, walk.me, walk.trace(), label))
     if not programs:
-        raise SpecError(f"{pipeline.name} has no role: mark a generator method with @role(warps=1)")
+        what = f"{pipeline.name} has no role: mark a generator method with @role(warps=1)"
+        raise SpecError(what, place_of_class(type(pipeline)))
     return tuple(programs)
 
 
@@ -107,8 +111,7 @@ class _Walk:
 
     def __init__(self, pipeline: Pipeline, declaration: RoleDeclaration, me: Threads) -> None:
         self.pipeline, self.declaration, self.me = pipeline, declaration, me
-        code = declaration.body.__code__
-        self.where = Source(code.co_filename, code.co_firstlineno)
+        self.where = place_of(declaration.body)
         self.counted = False
         self.nodes: list[Node] = []
         self.heads: dict[Hashable, int] = {}
@@ -417,7 +420,9 @@ def _next_within(generator: Any, send: Any, where: Source) -> op.Operation | Non
         nonlocal lines
         lines += 1
         if lines > MAX_LINES_BETWEEN_YIELDS:
-            raise SpecError("the role runs on and on without yielding: yield an operation in the loop", where)
+            raise SpecError(
+                "the role runs on and on without yielding: yield an operation in the loop", _user_place(frame, where)
+            )
         return count_lines
 
     tracing = sys.gettrace()

@@ -57,6 +57,9 @@ class PipelineState:
     lineage: Lineage
     flipped: bool
 
+    def __bool__(self) -> bool:
+        raise SpecError("a pipeline state has no truth value: use its count, index or phase")
+
     @staticmethod
     def start(stages: int, *, producer: bool = False) -> PipelineState:
         """The consumer's start (0, 0, 0), or the producer's (0, 1, 0) whose first lap passes on fresh barriers (:252)."""
