@@ -33,8 +33,12 @@ class PackedMachine:
     roles: tuple[tuple[int, int, tuple[Expand, ...]], ...]
     agents: tuple[Expand, ...]
     whole: Expand
-    prompt: tuple[tuple[int, int, tuple[Test | None, ...]], ...]
-    lands_at: tuple[tuple[frozenset[int], ...], ...]
+    prompt: tuple[tuple[Test | None, ...], ...]
+    awaits: tuple[tuple[int, ...], ...]
+    """Per role and location, a bit for every agent whose copy the role makes land there."""
+    expects: tuple[tuple[int, ...], ...]
+    """The same, for agents that must also be `drained`."""
+    drained: tuple[Test, ...]
     final: tuple[frozenset[int], ...]
 
     def unpack(self, state: int) -> dict[str, int]:
@@ -149,6 +153,8 @@ def pack(machine: Machine) -> PackedMachine:
         for place, condition in enumerate(conditions):
             if condition is not FALSE:
                 writer.test(f"prompt{number}_{place}", condition)
+    for number, condition in enumerate(reduction.drained):
+        writer.test(f"drained{number}", condition)
     space: dict[str, Any] = {}
     exec(compile("\n".join(writer.lines), f"<{machine.name}>", "exec"), space)
     roles = tuple(
@@ -165,13 +171,26 @@ def pack(machine: Machine) -> PackedMachine:
         tuple(space[f"agent{number}"] for number in range(len(agents))),
         space["whole"],
         tuple(
-            (*writer.shifts[role.counter], tuple(space.get(f"prompt{number}_{i}") for i in range(len(role.locations))))
+            tuple(space.get(f"prompt{number}_{place}") for place in range(len(role.locations)))
             for number, role in enumerate(machine.roles)
         ),
-        reduction.lands_at,
+        _bits(machine, reduction.lands_at),
+        _bits(machine, reduction.expects_at),
+        tuple(space[f"drained{number}"] for number in range(len(agents))),
         tuple(frozenset(i for i, place in enumerate(role.locations) if place.final) for role in machine.roles),
     )
 
 
 def _is_true(expr: Expr) -> bool:
     return isinstance(expr, Lit) and expr.value == 1
+
+
+def _bits(machine: Machine, places: tuple[tuple[frozenset[int], ...], ...]) -> tuple[tuple[int, ...], ...]:
+    """Per role and location, the agents whose places contain it, a bit each."""
+    return tuple(
+        tuple(
+            sum(1 << agent for agent, by_role in enumerate(places) if place in by_role[number])
+            for place in range(len(role.locations))
+        )
+        for number, role in enumerate(machine.roles)
+    )

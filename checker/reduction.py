@@ -11,6 +11,9 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
     can notice. Other roles count the accesses of the whole chain as about to start from its first location on
     (spec.accesses, `Spot.next`), so what conflicts with a later one is seen where the role stands at the first, which is
     not prompt;
+  - a wait that passes, in the phase that it is meant for. Made later, it could be lapped, and somebody might find that the
+    last phase was not observed; both are checked for a role that has only just passed its wait as if it still stood there
+    (`Location.just_waited`), and the first location behind it is not prompt;
   - the start of a bulk copy: from then on it is in flight, which conflicts with everything that being about to start it
     conflicts with, and it may still land at any later time;
   - an arrival on a barrier that is `plain` while none of its waiters has an unseen phase. Then no wait on it can pass before
@@ -23,7 +26,8 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
 No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing is put off for ever.
 
 Lazy copies. A copy that signals barrier b lands only where some role stands at an operation on b other than an arrival or a
-copy, or where nothing else can happen. Landing can enable only a wait on b. In all other states it commutes with the step
+copy, or has only just waited there, or where nothing else can happen. An expect_tx counts only while no arrival is pending:
+otherwise the landing cannot complete the phase, and the two commute. Landing can enable only a wait on b. In all other states it commutes with the step
 after it, or that step is an access to the bytes in flight, which is a race, or an arrival that underflows.
 """
 
@@ -40,11 +44,13 @@ class Reduction:
     """prompt: per role and location, the condition under which the step there is prompt (FALSE: never).
 
     lands_at: per copy agent (in the order of the machine's actions without location), per role, the locations at which a
-    role makes the copy land.
+    role makes the copy land; at those in expects_at it does so only if `drained` holds for the agent.
     """
 
     prompt: tuple[tuple[Expr, ...], ...]
     lands_at: tuple[tuple[frozenset[int], ...], ...]
+    expects_at: tuple[tuple[frozenset[int], ...], ...]
+    drained: tuple[Expr, ...]
 
 
 def find_reduction(machine: Machine) -> Reduction:
@@ -57,22 +63,34 @@ def find_reduction(machine: Machine) -> Reduction:
         if info.plain and action.object == info.name
     }
     prompt = tuple(_prompt_locations(machine, role, arrivals) for role in machine.roles)
-    lands_at = []
-    for action in machine.actions:
-        if action.location is None:
-            touched = dict(action.updates)
-            barrier = next(
-                copy.barrier for copy in machine.structure.copies if copy.variable in touched or copy.pieces in touched
-            )
-            lands_at.append(tuple(_stands_at(role, barrier) for role in machine.roles))
-    return Reduction(prompt, tuple(lands_at))
+    barriers = [_signalled(machine, action) for action in machine.actions if action.location is None]
+    pending = {info.name: info.pending for info in machine.structure.barriers}
+    return Reduction(
+        prompt,
+        tuple(tuple(_stands_at(role, barrier) for role in machine.roles) for barrier in barriers),
+        tuple(tuple(_expects_at(role, barrier) for role in machine.roles) for barrier in barriers),
+        tuple(Field(pending[barrier], widths[pending[barrier]]) == 0 for barrier in barriers),
+    )
+
+
+def _signalled(machine: Machine, action: Action) -> str:
+    """The barrier that the copy of an agent's action signals."""
+    touched = dict(action.updates)
+    return next(copy.barrier for copy in machine.structure.copies if copy.variable in touched or copy.pieces in touched)
+
+
+def _expects_at(role: Role, barrier: str) -> frozenset[int]:
+    return frozenset(
+        index for index, place in enumerate(role.locations) if place.kind == "expect" and place.object == barrier
+    )
 
 
 def _stands_at(role: Role, barrier: str) -> frozenset[int]:
     return frozenset(
         index
         for index, place in enumerate(role.locations)
-        if place.object == barrier and place.kind not in ("arrive", "load", "local")
+        if (place.object == barrier and place.kind not in ("arrive", "load", "local", "expect"))
+        or barrier in place.just_waited
     )
 
 
@@ -86,7 +104,10 @@ def _prompt_locations(machine: Machine, role: Role, arrivals: dict[tuple[str, in
     prompt: list[Expr] = []
     for index, place in enumerate(role.locations):
         chained = bool(before[index]) and all(role.locations[other].kind == "local" for other in before[index])
-        if place.kind == "load" or (place.kind == "local" and chained and index > 0):
+        rests = place.just_waited and place.kind != "wait" and not chained
+        if rests:
+            prompt.append(FALSE)
+        elif place.kind == "load" or (place.kind == "local" and chained):
             prompt.append(TRUE)
         elif place.kind == "arrive":
             prompt.append(arrivals.get((role.name, index), FALSE))

@@ -13,7 +13,7 @@ import time
 from array import array
 from dataclasses import dataclass, field
 
-from checker.packed import Expand, PackedMachine, Successors, Violations, pack
+from checker.packed import PackedMachine, Successors, Violations, pack
 from spec.machine import LIMIT, Check, Machine
 
 
@@ -70,6 +70,8 @@ class _Search:
     def __init__(self, packed: PackedMachine, limit: int, timeout: float, memory: int, stop_at_first: bool) -> None:
         self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
         self.stop_at_first, self.reduced = stop_at_first, False
+        self.out: Successors = []
+        self.bad: Violations = []
         self.order: list[int] = [packed.initial]
         self.index: dict[int, int] = {packed.initial: 0}
         self.parent = array("q", [-1])
@@ -116,9 +118,16 @@ class _Search:
             whole(state, out, bad)
             for shift, mask, functions in roles:
                 functions[state >> shift & mask](state, out, bad)
-            for agent in self._awaited(state) if self.reduced else agents:
-                agent(state, out, bad)
-            if self.reduced and not out:
+            if self.reduced:
+                awaited = expected = 0
+                for (shift, mask, _), awaits, expects in zip(roles, packed.awaits, packed.expects, strict=True):
+                    place = state >> shift & mask
+                    awaited |= awaits[place]
+                    expected |= expects[place]
+                for number, agent in enumerate(agents):
+                    if awaited >> number & 1 or (expected >> number & 1 and packed.drained[number](state)):
+                        agent(state, out, bad)
+            if not self.reduced or not out:
                 for agent in agents:
                     agent(state, out, bad)
             refused = False
@@ -153,40 +162,29 @@ class _Search:
 
     def _hurry(self, state: int, position: int, first: int) -> tuple[int, int]:
         """The state after all prompt steps, and the roles that took them; `first` led from `position` to the state."""
-        out: Successors = []
-        bad: Violations = []
+        out, bad = self.out, self.bad
+        roles, prompt = self.packed.roles, self.packed.prompt
         movers, path = 0, [first]
-        while (role := self._prompt_role(state)) >= 0:
-            shift, mask, functions = self.packed.roles[role]
-            out.clear()
-            functions[state >> shift & mask](state, out, bad)
+        role, quiet = 0, 0
+        while quiet < len(roles):
+            shift, mask, functions = roles[role]
+            place = state >> shift & mask
+            test = prompt[role][place]
+            if test is None or not test(state):
+                role, quiet = (role + 1) % len(roles), quiet + 1
+                continue
+            functions[place](state, out, bad)
             if bad:
                 self._record(bad, position, tuple(path))
                 bad.clear()
             if not out:
-                break
-            action, state = out[0]
+                return state, movers
+            action, state = out.pop()
             self.taken[action] = 1
             movers |= self.movers[action]
             path.append(action)
+            quiet = 0
         return state, movers
-
-    def _prompt_role(self, state: int) -> int:
-        """The first role whose step is prompt here, or -1."""
-        for role, (shift, mask, tests) in enumerate(self.packed.prompt):
-            test = tests[state >> shift & mask]
-            if test is not None and test(state):
-                return role
-        return -1
-
-    def _awaited(self, state: int) -> list[Expand]:
-        """The copies at whose barrier some role stands."""
-        places = [state >> shift & mask for shift, mask, _ in self.packed.roles]
-        return [
-            agent
-            for agent, lands_at in zip(self.packed.agents, self.packed.lands_at, strict=True)
-            if any(place in locations for place, locations in zip(places, lands_at, strict=True))
-        ]
 
     def _ran_out(self, start: float) -> str:
         if self.limit and len(self.order) > self.limit:

@@ -115,6 +115,7 @@ class _Compiler:
         self._plan_meetings()
         self._plan_shared()
         self._plan_registers()
+        self.just_waited = {p.name: _just_waited(p) for p in programs}
         self.bystanders = {p.name: self._bystander(p) for p in programs}
         self.exited = self._exited()
 
@@ -202,7 +203,8 @@ class _Compiler:
                     for access, tag in zip(touch.accesses, touch.tags, strict=True):
                         read[access.object] = read.get(access.object, False) or tag is not None
                 case op.Store() as store:
-                    read[store.source.object] = read.get(store.source.object, False) or store.tag is not None
+                    for access, tag in zip(store.sources, store.tags, strict=True):
+                        read[access.object] = read.get(access.object, False) or tag is not None
         self.content: dict[str, Field] = {}
         for name, expected in read.items():
             if expected and name in self.tags:
@@ -345,6 +347,7 @@ class _Compiler:
         for index, node in enumerate(program.nodes):
             what, thing = _words(node)
             checks = [_check(part, thing) for part in self._standing(program, node)]
+            checks += self._overtaken(program, index)
             waits = node.operation.barrier if isinstance(node.operation, op.Wait) else ""
             locations.append(
                 Location(
@@ -356,7 +359,8 @@ class _Compiler:
                     kind=_kind(node),
                     waits_for=waits,
                     arrives_on=tuple(reachable[index]),
-                    settled=self.shared[f"loop {node.loop}"].settled(program.name) if node.loop else FALSE,
+                    settled=self._settled(program, node),
+                    just_waited=self.just_waited[program.name][index],
                 )
             )
             if _blocks_inside(node.operation):
@@ -391,6 +395,18 @@ class _Compiler:
                 Action(name, program.name, op_text, thing, at, target, way.guard, way.updates, checks, node.source)
             )
 
+    def _settled(self, program: Program, node: Node) -> Expr:
+        if node.loop:
+            return self.shared[f"loop {node.loop}"].settled(program.name)
+        if isinstance(node.operation, op.Wait) and node.operation.kind == "wait":
+            wait = node.operation
+            passed = self.just_waited[program.name][node.successors[None]]
+            if not isinstance(wait.phase, op.Token) and wait.barrier in passed and not self.plans[wait.barrier].inits:
+                unseen = self.unseen[program.name, wait.barrier]
+                b = self.barriers[wait.barrier]
+                return (b.phase != Lit(int(wait.phase), 1)) & (unseen == node.distance)
+        return FALSE
+
     def _threads(self) -> int:
         return sum(program.me.threads for program in self.programs)
 
@@ -414,6 +430,15 @@ class _Compiler:
             )
         return [part for part in illegal if not _is_false(part.when)]
 
+    def _overtaken(self, program: Program, index: int) -> Iterable[Check]:
+        """Barriers that have completed a phase since the role passed its wait there, before it did anything that others
+        can notice: they did not need it to pass, so they could have lapped the wait."""
+        for name in self.just_waited[program.name][index]:
+            because = (
+                f"{name}: it completes another phase although {program.name} may not have seen the last one: lapped"
+            )
+            yield Check("phase-lapped", self.unseen[program.name, name] != 0, because, name)
+
     def _ways(self, program: Program, node: Node) -> list[Way]:
         role, operation = program.name, node.operation
         match operation:
@@ -435,7 +460,7 @@ class _Compiler:
             case op.Inval():
                 return [self._on(role, operation.barrier, hopper.inval(self.barriers[operation.barrier]))]
             case op.Arrive():
-                return [self._on(role, operation.barrier, self._arrive(operation), arrives=True)]
+                return [self._on(role, operation.barrier, self._arrive(role, operation), arrives=True)]
             case op.Transaction():
                 b = self.barriers[operation.barrier]
                 step = (
@@ -492,8 +517,8 @@ class _Compiler:
         pairs = zip(anew.illegal, step.illegal, strict=True)
         return replace(step, illegal=tuple(replace(old, when=where(fresh, new.when, old.when)) for new, old in pairs))
 
-    def _arrive(self, arrive: op.Arrive) -> Step:
-        b = self._observable(arrive.barrier)
+    def _arrive(self, role: str, arrive: op.Arrive) -> Step:
+        b = self._observable(arrive.barrier, role)
         match arrive:
             case op.Arrive(kind="no_complete"):
                 return hopper.arrive_no_complete(b, arrive.count)
@@ -503,13 +528,26 @@ class _Compiler:
                 return hopper.arrive(b, arrive.count)
         return hopper.arrive_expect_tx(b, arrive.expect or 0, arrive.count)
 
-    def _observable(self, name: str) -> Mbarrier:
-        """The barrier with its ghost `observed`: some waiter has nothing unseen. Without any waiter nobody can be lapped."""
+    def _observable(self, name: str, arriving: str) -> Mbarrier:
+        """The barrier with its ghost `observed`: some waiter has nothing unseen, and has done something since that shows it.
+
+        A role other than the one that arrives that has only just passed its wait could as well be standing there still.
+        Without any waiter nobody can be lapped.
+        """
         b, plan = self.barriers[name], self.plans[name]
         if plan.tokens or not plan.distance:
             return b
-        seen = any_of(self.unseen[role, name] == 0 for role in plan.distance)
+        seen = any_of(
+            (self.unseen[role, name] == 0) & ~in_locations(self.counters[role], self._just_waited(role, name))
+            if role != arriving
+            else self.unseen[role, name] == 0
+            for role in plan.distance
+        )
         return Mbarrier(b.alive, b.phase, b.expected, b.pending, b.tx, seen)
+
+    def _just_waited(self, role: str, name: str) -> list[int]:
+        program = next(program for program in self.programs if program.name == role)
+        return [index for index, names in enumerate(self.just_waited[program.name]) if name in names]
 
     def _on(self, role: str, name: str, step: Step, *, arrives: bool = False) -> Way:
         """A step on a barrier as updates of the variables that the barrier has, and of everybody's ghosts."""
@@ -629,7 +667,7 @@ class _Compiler:
         if isinstance(operation, op.Touch) and operation.kind != "write":
             expectations = list(zip(operation.accesses, operation.tags, strict=True))
         elif isinstance(operation, op.Store):
-            expectations = [(operation.source, operation.tag)]
+            expectations = list(zip(operation.sources, operation.tags, strict=True))
         for access, tag in expectations:
             if tag is not None:
                 known = self.tags.get(access.object, {}).get(tag)
@@ -779,7 +817,39 @@ def _kind(node: Node) -> str:
             return "arrive"
         case op.Load():
             return "load"
+        case op.Transaction() if node.operation.bytes >= 0:
+            return "expect"
     return "local" if _is_local(node.operation) else "other"
+
+
+def _just_waited(program: Program) -> list[tuple[str, ...]]:
+    """By node, the barriers whose wait the role has passed, on every path, with only accesses, groups, fences and other
+    waits since: nothing that another role could have needed."""
+    unknown = None
+    found: list[tuple[str, ...] | None] = [(), *[unknown] * (len(program.nodes) - 1)]
+    changed = True
+    while changed:
+        changed = False
+        for index, node in enumerate(program.nodes):
+            here = found[index]
+            if here is None:
+                continue
+            for answer, target in node.successors.items():
+                then = _waited_after(node.operation, here, answer)
+                before = found[target]
+                joined = then if before is None else tuple(name for name in before if name in then)
+                if joined != before:
+                    found[target] = joined
+                    changed = True
+    return [names or () for names in found]
+
+
+def _waited_after(operation: op.Operation | None, before: tuple[str, ...], answer: Hashable) -> tuple[str, ...]:
+    if isinstance(operation, op.Wait):
+        if answer is False or isinstance(operation.phase, op.Token) or operation.barrier in before:
+            return before
+        return (*before, operation.barrier)
+    return before if _is_local(operation) else ()
 
 
 def _soon(program: Program) -> list[list[Access]]:
@@ -854,7 +924,8 @@ def _words(node: Node) -> tuple[str, str]:
             tags = ",".join(dict.fromkeys(_tag_text(tag) for tag in touch.tags if tag is not None))
             return f"{touch.kind} {tags}".rstrip(), ",".join(access.object for access in touch.accesses)
         case op.Store():
-            return f"store {_tag_text(node.operation.tag)}".rstrip(), node.operation.source.object
+            tags = ",".join(dict.fromkeys(_tag_text(tag) for tag in node.operation.tags if tag is not None))
+            return f"store {tags}".rstrip(), ",".join(access.object for access in node.operation.sources)
         case op.Group():
             text = {"mma": "wgmma", "bulk": "cp.async.bulk"}[node.operation.kind.split("_")[0]]
             rest = node.operation.kind.split("_", 1)[1]

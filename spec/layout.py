@@ -98,7 +98,7 @@ def lay_out(pipeline: Pipeline) -> Layout:
             shares = (declaration.shares,) if isinstance(declaration.shares, str) else declaration.shares
             group = frozenset(shares)
             if start is None and shares:
-                start = starts[shares[0]]
+                start = starts[shares[0]] + pipeline.value(declaration.offset)
         if start is None:
             start = _align(free[space])
             free[space] = start + stride * (slots - 1) + size if slots else start

@@ -141,7 +141,7 @@ class Async(Pipeline):
 class TmaStore(Pipeline):
     """PipelineTmaStore as the epilogue uses it: all threads write a slot, fence and meet; warp 0 stores it and waits.
 
-    The threads are `consumers` warpgroups, seen as the storing warp and all the others.
+    The threads are `consumers` warpgroups, seen as the storing warp and all the others, each with its part of the slot.
     """
 
     _label = "tma-store"
@@ -150,33 +150,32 @@ class TmaStore(Pipeline):
     bytes = 8192
 
     pipeline = PipelineTmaStore()
-    d = tile(bytes="bytes")
-
-    def _slot(self, me: Threads) -> Body:
-        threads = WARPGROUP * self.consumers
-        state = self.pipeline.producer_start()
-        for _ in self.loop():
-            yield self.d[state].write()
-            yield self.fence_proxy_async()
-            yield self.named_sync(STORE_BARRIER, threads)
-            if me.threads == 32:
-                yield self.d[state].store()
-                yield from self.pipeline.producer_commit(state)
-                state = state + 1
-                yield from self.pipeline.producer_acquire(state)
-            else:
-                state = state + 1
-            yield self.named_sync(STORE_BARRIER, threads)
-        if me.threads == 32:
-            yield from self.pipeline.producer_tail(state)
+    mine = tile(bytes=lambda self: self.bytes // (4 * self.consumers))
+    rest = tile(bytes=lambda self: self.bytes - self.bytes // (4 * self.consumers))
 
     @role(warps=1)
-    def store_warp(self, me: Threads) -> Body:
-        yield from self._slot(me)
+    def store_warp(self) -> Body:
+        state = self.pipeline.producer_start()
+        for _ in self.loop():
+            yield self.mine[state].write()
+            yield self.fence_proxy_async()
+            yield self.named_sync(STORE_BARRIER, WARPGROUP * self.consumers)
+            yield self.store(self.mine[state], self.rest[state])
+            yield from self.pipeline.producer_commit(state)
+            state = state + 1
+            yield from self.pipeline.producer_acquire(state)
+            yield self.named_sync(STORE_BARRIER, WARPGROUP * self.consumers)
+        yield from self.pipeline.producer_tail(state)
 
     @role(threads=lambda self: WARPGROUP * self.consumers - 32)
-    def other_warps(self, me: Threads) -> Body:
-        yield from self._slot(me)
+    def other_warps(self) -> Body:
+        state = self.pipeline.producer_start()
+        for _ in self.loop():
+            yield self.rest[state].write()
+            yield self.fence_proxy_async()
+            yield self.named_sync(STORE_BARRIER, WARPGROUP * self.consumers)
+            state = state + 1
+            yield self.named_sync(STORE_BARRIER, WARPGROUP * self.consumers)
 
 
 class OrderedSequence(Pipeline):

@@ -64,7 +64,7 @@ class Location:
 
     waits_for: the barrier of a wait; arrives_on: the barriers to which the role can still arrive from here on. kind: "local"
     if the operation touches memory or the role's own groups and fences only, else "wait", "peek", "arrive", "load",
-    "loop", "end" or "other".
+    "expect", "loop", "end" or "other".
     """
 
     op: str
@@ -76,7 +76,10 @@ class Location:
     waits_for: str = ""
     arrives_on: tuple[str, ...] = ()
     settled: Expr = FALSE
-    """For a shared decision: another role has made it already."""
+    """When this holds, nothing that other roles do can change what the step here does: another role has made the shared
+    decision already, or the wait passes and can only be lapped, which `just_waited` still shows afterwards."""
+    just_waited: tuple[str, ...] = ()
+    """Barriers whose wait the role has passed and since when it has done nothing that another role can notice."""
 
 
 @dataclass(frozen=True)

@@ -107,16 +107,16 @@ class Touch(Operation):
 
 @dataclass(frozen=True)
 class Store(Operation):
-    """cp.async.bulk shared -> global: reads source and tensormap, writes its destination, until its group is waited for."""
+    """cp.async.bulk shared -> global: reads sources and tensormap, writes its destination, until its group is waited for."""
 
-    source: Access
-    tag: Hashable
+    sources: tuple[Access, ...]
+    tags: tuple[Hashable, ...]
     destination: Access | None = None
     tensormap: Access | None = None
 
     @property
     def reads(self) -> tuple[Access, ...]:
-        return (self.source,) if self.tensormap is None else (self.source, self.tensormap)
+        return self.sources if self.tensormap is None else (*self.sources, self.tensormap)
 
 
 @dataclass(frozen=True)

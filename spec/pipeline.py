@@ -83,7 +83,8 @@ class barrier:
 class tile:
     """An array of buffers of `bytes` bytes each, one per stage unless `slots` says otherwise.
 
-    shares: the name of another tile whose bytes this one is meant to overlay. address: first byte, if the layout matters.
+    shares: the name of another tile whose bytes this one is meant to overlay, `offset` bytes from its start. address: first
+    byte, if the layout matters.
     stride: bytes from slot to slot. space: "shared", "global" or "registers". holds: the tag of what is there at the start.
     """
 
@@ -91,6 +92,7 @@ class tile:
     slots: Parameter = "stages"
     shares: str | tuple[str, ...] = ()
     address: int | None = None
+    offset: Parameter = 0
     stride: Parameter | None = None
     space: str = "shared"
     holds: Hashable | Callable[[Any], Hashable] = None
@@ -227,7 +229,8 @@ class Tile:
         """TMA store of this buffer: reads it and its tensormap, then writes `to`, until its bulk group is waited for."""
         destination = None if to is None else op.as_write(to.access, "async")
         described = None if tensormap is None else op.as_read(tensormap.access, "async")
-        return self._owner.created(op.Store(op.as_read(self.access, "async"), self._tag(tag), destination, described))
+        reads = (op.as_read(self.access, "async"),)
+        return self._owner.created(op.Store(reads, (self._tag(tag),), destination, described))
 
     def _tag(self, tag: Hashable) -> Hashable:
         return _plain_tag(self.tag if tag is None else tag)
@@ -354,6 +357,12 @@ class Pipeline:
         """One wgmma group that reads several buffers."""
         reads = tuple(op.as_read(one.access, "async") for one in tiles)
         return self.created(op.Touch("mma", reads, tuple(_plain_tag(one.tag) for one in tiles), commit))
+
+    def store(self, *tiles: Tile, to: Tile | None = None) -> op.Operation:
+        """One TMA store of bytes that were written as several buffers."""
+        reads = tuple(op.as_read(one.access, "async") for one in tiles)
+        destination = None if to is None else op.as_write(to.access, "async")
+        return self.created(op.Store(reads, tuple(_plain_tag(one.tag) for one in tiles), destination))
 
     def mma_commit(self) -> op.Operation:
         """wgmma.commit_group."""
