@@ -36,7 +36,8 @@ def test_broken_pipeline_gives_its_findings(case: Case) -> None:
     assert set(found) == set(case.finds)
     for property, blamed in case.finds.items():
         violation = found[property]
-        assert blamed in " ".join((violation.object, violation.because, *violation.stuck)), violation
+        report = " ".join((violation.object, violation.because, *violation.stuck))
+        assert any(name in report for name in blamed.split(" or ")), violation
 
 
 @pytest.mark.parametrize("case", BROKEN)

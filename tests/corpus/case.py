@@ -11,9 +11,8 @@ from spec.pipeline import Pipeline
 class Case:
     """A broken pipeline with everything that must be found in it, and the twins that must be proved.
 
-    finds: by property, a word that its report must name: the barrier or buffer to blame, or a role that is stuck. These
-    are all the properties that the pipeline violates. A correct pattern that is easily taken for wrong has no broken
-    side.
+    finds: by property, a word that its report must name: the barrier or buffer to blame, or a role that is stuck ("x or
+    y": one of them, where several are out of step at once). These are all the properties that the pipeline violates.
     """
 
     id: str

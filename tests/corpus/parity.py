@@ -257,7 +257,13 @@ CASES = (
     Case(
         "D13 ring",
         SlotParityOnRing(trips=3),
-        {"race": "a[1]", "deadlock": "producer", "stale-read": "a[1]", "phase-lapped": "empty[1]", "exit-hazard": "a"},
+        {
+            "race": "a[1]",
+            "deadlock": "producer",
+            "stale-read": "a[1]",
+            "phase-lapped": "full[1] or empty[1]",
+            "exit-hazard": "a",
+        },
         (SlotParityOnRing(lap=2),),
     ),
     Case(

@@ -302,7 +302,7 @@ CASES = (
     Case(
         "D15 drained",
         CalledAgainWithoutDraining(drain=True, loads=1),
-        {"stale-read": "a", "phase-lapped": "empty", "race": "a", "deadlock": "producer", "exit-hazard": "a"},
+        {"stale-read": "a", "phase-lapped": "full or empty", "race": "a", "deadlock": "producer", "exit-hazard": "a"},
         (CalledAgainWithoutDraining(drain=True, loads=4, stages=2, calls=3),),
     ),
     Case(

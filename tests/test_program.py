@@ -1,0 +1,360 @@
+"""From a role's generator to its locations, and to the steps that an engine can take there."""
+
+from __future__ import annotations
+
+import pytest
+
+from checker.search import Exploration, explore, is_undetermined
+from spec import operations as op
+from spec.compile import compile_pipeline
+from spec.errors import SpecError
+from spec.pipeline import Pipeline, barrier, role, tile
+from spec.program import Program, trace_programs
+from spec.state import LAPS, PipelineState
+
+
+class Ring(Pipeline):
+    """One producer and one consumer."""
+
+    stages = 2
+    full = barrier(arrivals=1)
+    empty = barrier(arrivals=1)
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def producer(self, at):
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.full[at].arrive_expect_tx(self.a.bytes)
+        yield self.a[at].load(signals=self.full[at])
+
+    @role(warps=4)
+    def consumer(self, at):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].read()
+        yield self.empty[at].arrive()
+
+
+def program(pipeline: Pipeline, number: int = 0) -> Program:
+    return trace_programs(pipeline)[number]
+
+
+def operations(program: Program) -> list[op.Operation]:
+    return [node.operation for node in program.nodes if node.operation is not None]
+
+
+def explored(pipeline: Pipeline) -> Exploration:
+    return explore(compile_pipeline(pipeline))
+
+
+# ---------------------------------------------------------------- loops
+
+
+@pytest.mark.parametrize("stages", range(1, 5))
+def test_endless_loop_closes_when_its_states_recur(stages: int) -> None:
+    """A decision, three operations and an end for each iteration of LAPS laps, and of a first lap of its own."""
+    for number in range(2):
+        closed = program(Ring(stages=stages), number)
+        iterations = LAPS * stages + stages
+        assert sum(bool(node.loop) for node in closed.nodes) == iterations
+        assert len(operations(closed)) == 3 * iterations
+        assert all(node.successors for node in closed.nodes if node.operation is not None)
+
+
+def test_loop_without_end_has_no_end() -> None:
+    assert all(node.successors for node in program(Ring(trips="forever")).nodes)
+
+
+@pytest.mark.parametrize("trips", [0, 1, 2, 5])
+def test_loop_of_some_trips_is_unrolled(trips: int) -> None:
+    unrolled = program(Ring(trips=trips))
+    assert len(operations(unrolled)) == 3 * trips
+    assert len(unrolled.nodes) == 3 * trips + 1
+
+
+@pytest.mark.parametrize("trips", [0, 1])
+def test_no_trip_and_one_trip_are_proved(trips: int) -> None:
+    exploration = explored(Ring(trips=trips))
+    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
+    assert exploration.states == (1 if trips == 0 else 8)
+
+
+def test_all_trip_counts_include_none_and_every_other() -> None:
+    """Both roles stop at the same iteration, whichever asks first."""
+    exploration = explored(Ring())
+    assert exploration.finished
+    assert exploration.unreached == ()
+    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
+
+
+def test_variable_with_a_shorter_period_closes_with_the_ring() -> None:
+    class Toggles(Ring):
+        @role(warps=4)
+        def consumer(self):
+            at, turn = PipelineState.start(self.stages), 0
+            for _ in self.loop("forever"):
+                yield self.full[at].wait(at.phase)
+                yield self.a[at].read()
+                yield self.empty[at].arrive()
+                at, turn = at + 1, 1 - turn
+
+    assert len(program(Toggles(), 1).nodes) == len(program(Ring(trips="forever"), 1).nodes)
+
+
+def test_variable_whose_period_does_not_divide_makes_the_loop_longer() -> None:
+    class CountsToThree(Ring):
+        @role(warps=4)
+        def consumer(self):
+            at, turn = PipelineState.start(self.stages), 0
+            for _ in self.loop("forever"):
+                yield self.full[at].wait(at.phase)
+                yield self.a[at].read()
+                yield self.empty[at].arrive()
+                at, turn = at + 1, (turn + 1) % 3
+
+    period = LAPS * 2
+    assert len(program(CountsToThree(), 1).nodes) >= 3 * (3 * period)
+
+
+def test_variable_that_grows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Grows(Ring):
+        @role(warps=4)
+        def consumer(self):
+            total = 0
+            for _ in self.loop("forever"):
+                yield self.full[0].wait(0)
+                total += 2
+
+    monkeypatch.setattr("spec.program.MAX_LOCATIONS", 500)
+    with pytest.raises(SpecError, match="still running after"):
+        trace_programs(Grows())
+
+
+def test_count_must_recur_with_the_loop() -> None:
+    class OfThree(Ring):
+        period = 0
+
+        @role(warps=4)
+        def consumer(self):
+            for k in self.loop("forever", period=self.period):
+                yield self.full[k % 3 % 2].wait(k // 6 & 1)
+
+    with pytest.raises(SpecError, match="a multiple of 3"):
+        trace_programs(OfThree())
+    assert len(program(OfThree(period=12), 1).nodes) >= 12
+
+
+def test_number_of_the_iteration_costs_nothing_unless_it_is_asked_for() -> None:
+    class Counts(Ring):
+        asks = False
+        stages = 1
+
+        @role(warps=4)
+        def consumer(self):
+            for k in self.loop("forever", period=6):
+                yield self.full[0].wait(0)
+                if self.asks and k % 3 == 0:
+                    yield self.empty[0].arrive()
+
+    assert len(program(Counts(), 1).nodes) < len(program(Counts(asks=True), 1).nodes)
+
+
+# ---------------------------------------------------------------- branches
+
+
+class ExitsEarly(Pipeline):
+    """A role that may return at once."""
+
+    done = barrier(arrivals=1)
+
+    @role(warps=1)
+    def worker(self):
+        if (yield self.choose("work", "none", "some")) == "none":
+            return
+        yield self.done.arrive()
+
+    @role(warps=1)
+    def waiter(self):
+        if (yield self.choose("work", "none", "some")) == "some":
+            yield self.done.wait(0)
+
+
+def test_early_exit_is_an_end_of_its_own() -> None:
+    worker = program(ExitsEarly())
+    assert [len(node.successors) for node in worker.nodes].count(0) == 2
+    exploration = explored(ExitsEarly())
+    assert exploration.finished
+    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
+
+
+def test_choice_is_the_same_for_all_roles() -> None:
+    class Disagree(ExitsEarly):
+        @role(warps=1)
+        def waiter(self):
+            yield self.choose("another", "none", "some")
+            yield self.done.wait(0)
+
+    assert set(explored(Disagree()).violations) == {"deadlock"}
+
+
+class Peeks(Pipeline):
+    """A role that looks once, and what it does then."""
+
+    kind = "test_wait"
+    done = barrier(arrivals=1)
+    saw = barrier(arrivals=1)
+    missed = barrier(arrivals=1)
+
+    @role(warps=1)
+    def worker(self):
+        yield self.done.arrive()
+
+    @role(warps=1)
+    def looker(self):
+        look = self.done.try_wait if self.kind == "try_wait" else self.done.test_wait
+        yield (self.saw if (yield look(0)) else self.missed).arrive()
+
+
+@pytest.mark.parametrize("kind", ["test_wait", "try_wait"])
+def test_both_answers_of_a_peek_are_followed(kind: str) -> None:
+    looker = program(Peeks(kind=kind), 1)
+    arrives = [node.operation.barrier for node in looker.nodes if isinstance(node.operation, op.Arrive)]
+    assert sorted(arrives) == ["missed", "saw"]
+    assert explored(Peeks(kind=kind)).unreached == ()
+
+
+@pytest.mark.parametrize(("kind", "gives_up"), [("test_wait", False), ("try_wait", True)])
+def test_only_try_wait_can_fail_on_a_completed_phase(kind: str, gives_up: bool) -> None:
+    """9.7.13.15.16: try_wait may return False at its time limit; test_wait tells what is."""
+
+    class After(Peeks):
+        @role(warps=1)
+        def looker(self):
+            yield self.done.wait(0)
+            look = self.done.try_wait if self.kind == "try_wait" else self.done.test_wait
+            if not (yield look(0)):
+                yield self.missed.arrive()
+
+    machine = compile_pipeline(After(kind=kind))
+    unreached = explore(machine).unreached
+    missed = [index for index, action in enumerate(machine.actions) if action.object == "missed"]
+    assert all((index not in unreached) == gives_up for index in missed)
+
+
+# ---------------------------------------------------------------- tokens
+
+
+class WaitsWithToken(Pipeline):
+    """Two roles that arrive and wait with the token of their arrival."""
+
+    arrivals = 2
+    again = False
+    meet = barrier(arrivals="arrivals")
+
+    @role(warps=1, copies=2)
+    def both(self):
+        token = yield self.meet.arrive()
+        if self.again:
+            yield self.meet.arrive()
+        yield self.meet.wait(token)
+
+
+def test_token_waits_for_the_phase_of_its_arrival() -> None:
+    exploration = explored(WaitsWithToken())
+    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
+    assert set(explored(WaitsWithToken(arrivals=3)).violations) == {"deadlock"}
+
+
+def test_token_of_a_phase_that_is_long_gone() -> None:
+    """9.7.13.15.16: the token of a phase before the last one is not defined."""
+    assert "phase-lapped" in explored(WaitsWithToken(arrivals=1, again=True)).violations
+
+
+# ---------------------------------------------------------------- split roles
+
+
+class Elects(Pipeline):
+    """A warp of which one lane loads, and a warpgroup of copies."""
+
+    full = barrier(arrivals=1)
+    a = tile(bytes=1024)
+
+    @role(threads=32, split=(1, 31))
+    def warp(self, me):
+        if me.leader:
+            yield self.full.arrive_expect_tx(self.a.bytes)
+            yield self.a.load(signals=self.full, tag=0)
+        yield self.warp_sync()
+
+    @role(warpgroups=1, copies=2)
+    def math(self, me):
+        yield self.full.wait(0)
+        yield self.a.read(tag=0)
+
+
+def test_split_role_has_representatives() -> None:
+    programs = trace_programs(Elects())
+    assert [(one.name, one.me.threads, one.role) for one in programs] == [
+        ("warp.0", 1, "warp"),
+        ("warp.1", 31, "warp"),
+        ("math0", 128, "math0"),
+        ("math1", 128, "math1"),
+    ]
+    assert [len(operations(one)) for one in programs] == [3, 1, 2, 2]
+
+
+def test_warp_sync_is_for_all_representatives() -> None:
+    exploration = explored(Elects())
+    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
+
+    class OneSkips(Elects):
+        @role(threads=32, split=(1, 31))
+        def warp(self, me):
+            if me.leader:
+                yield self.full.arrive_expect_tx(self.a.bytes)
+                yield self.a.load(signals=self.full, tag=0)
+                yield self.warp_sync()
+
+    assert explored(OneSkips()).violations["deadlock"].stuck == ("warp.0",)
+
+
+# ---------------------------------------------------------------- barriers that live again
+
+
+class LivesAgain(Pipeline):
+    """A barrier that is initialised, used by two roles, made invalid and initialised again."""
+
+    parity = 0
+    full = barrier(initialised=False)
+
+    @role(warps=1)
+    def first(self):
+        for _ in range(3):
+            yield self.full.init(1)
+            yield self.cta_sync()
+            yield self.full.arrive()
+            yield self.cta_sync()
+            yield self.full.inval()
+
+    @role(warps=1)
+    def second(self):
+        for _ in range(3):
+            yield self.cta_sync()
+            yield self.full.wait(self.parity)
+            yield self.cta_sync()
+
+
+def test_phases_start_over_after_inval() -> None:
+    exploration = explored(LivesAgain())
+    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
+
+
+def test_wait_for_a_phase_of_the_old_object() -> None:
+    class CountsOn(LivesAgain):
+        @role(warps=1)
+        def second(self):
+            for k in range(3):
+                yield self.cta_sync()
+                yield self.full.wait(k & 1)
+                yield self.cta_sync()
+
+    assert "phase-lapped" in explored(CountsOn()).violations
