@@ -20,7 +20,7 @@ def mma(name: str, *, commit: bool = True) -> op.Touch:
 
 
 def store(name: str) -> op.Store:
-    return op.Store(bytes_of(name), None, bytes_of(name, write=True, space="global"))
+    return op.Store((bytes_of(name),), (None,), bytes_of(name, write=True, space="global"))
 
 
 def after(*operations: op.Operation) -> Held:
@@ -91,7 +91,7 @@ def test_bulk_store_that_is_not_committed_is_not_waited_for() -> None:
 
 def test_bulk_store_reads_its_tensormap_until_then() -> None:
     tensormap = bytes_of("d", space="global")
-    held = after(op.Store(bytes_of("a"), None, None, tensormap), op.Group("bulk_commit"))
+    held = after(op.Store((bytes_of("a"),), (None,), None, tensormap), op.Group("bulk_commit"))
     assert tensormap in held.in_progress()
     assert tensormap not in held.stores()
     assert held.after(op.Group("bulk_wait_read", 0)) == IDLE
