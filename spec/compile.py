@@ -115,7 +115,8 @@ class _Compiler:
         self._plan_meetings()
         self._plan_shared()
         self._plan_registers()
-        self.just_waited = {p.name: _just_waited(p) for p in programs}
+        self.just_waited = {p.name: _just_waited(p, 0) for p in programs}
+        self.just_seen = {p.name: _just_waited(p, 1) for p in programs}
         self.bystanders = {p.name: self._bystander(p) for p in programs}
         self.exited = self._exited()
 
@@ -538,16 +539,15 @@ class _Compiler:
         if plan.tokens or not plan.distance:
             return b
         seen = any_of(
-            (self.unseen[role, name] == 0) & ~in_locations(self.counters[role], self._just_waited(role, name))
+            (self.unseen[role, name] == 0) & ~in_locations(self.counters[role], self._only_just_seen(role, name))
             if role != arriving
             else self.unseen[role, name] == 0
             for role in plan.distance
         )
         return Mbarrier(b.alive, b.phase, b.expected, b.pending, b.tx, seen)
 
-    def _just_waited(self, role: str, name: str) -> list[int]:
-        program = next(program for program in self.programs if program.name == role)
-        return [index for index, names in enumerate(self.just_waited[program.name]) if name in names]
+    def _only_just_seen(self, role: str, name: str) -> list[int]:
+        return [index for index, names in enumerate(self.just_seen[role]) if name in names]
 
     def _on(self, role: str, name: str, step: Step, *, arrives: bool = False) -> Way:
         """A step on a barrier as updates of the variables that the barrier has, and of everybody's ghosts."""
@@ -822,9 +822,10 @@ def _kind(node: Node) -> str:
     return "local" if _is_local(node.operation) else "other"
 
 
-def _just_waited(program: Program) -> list[tuple[str, ...]]:
+def _just_waited(program: Program, distance: int) -> list[tuple[str, ...]]:
     """By node, the barriers whose wait the role has passed, on every path, with only accesses, groups, fences and other
-    waits since: nothing that another role could have needed."""
+    waits since: nothing that another role could have needed. Only waits of at least that distance count: one of distance 0
+    sees no phase that was not seen before."""
     unknown = None
     found: list[tuple[str, ...] | None] = [(), *[unknown] * (len(program.nodes) - 1)]
     changed = True
@@ -835,7 +836,7 @@ def _just_waited(program: Program) -> list[tuple[str, ...]]:
             if here is None:
                 continue
             for answer, target in node.successors.items():
-                then = _waited_after(node.operation, here, answer)
+                then = _waited_after(node, here, answer, distance)
                 before = found[target]
                 joined = then if before is None else tuple(name for name in before if name in then)
                 if joined != before:
@@ -844,12 +845,13 @@ def _just_waited(program: Program) -> list[tuple[str, ...]]:
     return [names or () for names in found]
 
 
-def _waited_after(operation: op.Operation | None, before: tuple[str, ...], answer: Hashable) -> tuple[str, ...]:
-    if isinstance(operation, op.Wait):
-        if answer is False or isinstance(operation.phase, op.Token) or operation.barrier in before:
+def _waited_after(node: Node, before: tuple[str, ...], answer: Hashable, distance: int) -> tuple[str, ...]:
+    wait = node.operation
+    if isinstance(wait, op.Wait):
+        if answer is False or isinstance(wait.phase, op.Token) or wait.barrier in before or node.distance < distance:
             return before
-        return (*before, operation.barrier)
-    return before if _is_local(operation) else ()
+        return (*before, wait.barrier)
+    return before if _is_local(wait) else ()
 
 
 def _soon(program: Program) -> list[list[Access]]:
