@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from corpus import (
     arrivals,
+    clusters,
     epilogue,
     groups,
     memory,
@@ -32,19 +33,14 @@ CASES: tuple[Case, ...] = (
     *memory.CASES,
     *epilogue.CASES,
     *patterns.CASES,
+    *clusters.CASES,
 )
 
 LEFT_OUT: dict[str, str] = {
-    "D04": "multicast: needs a cluster",
-    "D22": "multicast: needs a cluster",
-    "D23": "CTAs of a cluster with different trip counts: needs a cluster",
     "D30": "which threads of a warp reach an aligned barrier together: needs code",
     "D32": "barrier.cluster: needs a cluster",
-    "D38": "the state space of a remote arrive: needs a cluster",
     "R19": "remote access before the peer is ready: needs a cluster",
     "R20": "remote access to a CTA that has exited: needs a cluster",
     "R21": "scope of a barrier.cluster arrive: needs a cluster",
-    "F07": "multicast bytes before the receiver arms its barrier: needs a cluster",
-    "F17": "a remote arrive sent to oneself: needs a cluster",
     "F19": "a CTA of a cluster that returns early: needs a cluster",
 }
