@@ -1,7 +1,8 @@
 """Two CTAs as far as their mbarriers go: D04, D22, D23, D38, F07, F17.
 
-The CTAs of a cluster are copies of a role, with a barrier and a buffer each; a multicast copy is one copy for each CTA that
-it writes to, which is what its destinations see of it. That a CTA must live as long as others reach into it is not told.
+The CTAs of a cluster are copies of a role, with a barrier and a buffer each; a multicast copy is one copy for each CTA
+that it writes to, which is what its destinations see of it. That a CTA must live as long as others reach into it is not
+told.
 """
 
 from __future__ import annotations
