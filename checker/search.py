@@ -71,7 +71,6 @@ class _Search:
         self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
         self.stop_at_first, self.reduced = stop_at_first, False
         self.out: Successors = []
-        self.bad: Violations = []
         self.order: list[int] = [packed.initial]
         self.index: dict[int, int] = {packed.initial: 0}
         self.parent = array("q", [-1])
@@ -162,9 +161,20 @@ class _Search:
 
     def _hurry(self, state: int, position: int, first: int) -> tuple[int, int]:
         """The state after all prompt steps, and the roles that took them; `first` led from `position` to the state."""
-        out, bad = self.out, self.bad
-        roles, prompt = self.packed.roles, self.packed.prompt
-        movers, path = 0, [first]
+        state, path, bad = self._run_prompt(state)
+        if bad:
+            self._record(bad, position, (first, *path))
+        movers = 0
+        for action in path:
+            self.taken[action] = 1
+            movers |= self.movers[action]
+        return state, movers
+
+    def _run_prompt(self, state: int) -> tuple[int, list[int], Violations]:
+        """Takes prompt steps until none is left or one of them violates something."""
+        out, roles, prompt = self.out, self.packed.roles, self.packed.prompt
+        bad: Violations = []
+        path: list[int] = []
         role, quiet = 0, 0
         while quiet < len(roles):
             shift, mask, functions = roles[role]
@@ -175,16 +185,12 @@ class _Search:
                 continue
             functions[place](state, out, bad)
             if bad:
-                self._record(bad, position, tuple(path))
-                bad.clear()
-            if not out:
-                return state, movers
+                out.clear()
+                break
             action, state = out.pop()
-            self.taken[action] = 1
-            movers |= self.movers[action]
             path.append(action)
             quiet = 0
-        return state, movers
+        return state, path, bad
 
     def _ran_out(self, start: float) -> str:
         if self.limit and len(self.order) > self.limit:
@@ -236,11 +242,23 @@ class _Search:
         self.result.violations["deadlock"] = Violation("deadlock", because, "", self._path(position), False, stuck)
 
     def _path(self, position: int) -> tuple[int, ...]:
-        actions = []
+        """The actions that lead to a state; with reduction, the prompt ones in between are taken again."""
+        actions: list[int] = []
         while position > 0:
-            actions.append(self.via[position])
-            position = self.parent[position]
-        return tuple(reversed(actions))
+            before, action = self.parent[position], self.via[position]
+            hurried = self._hurried(self.order[before], action) if self.reduced else []
+            actions[:0] = [action, *hurried]
+            position = before
+        return tuple(actions)
+
+    def _hurried(self, state: int, first: int) -> list[int]:
+        out: Successors = []
+        bad: Violations = []
+        for shift, mask, functions in self.packed.roles:
+            functions[state >> shift & mask](state, out, bad)
+        for agent in self.packed.agents:
+            agent(state, out, bad)
+        return self._run_prompt(next(successor for action, successor in out if action == first))[1]
 
     def _find_stuck_roles(self) -> None:
         """A role that has not ended and that can never run again, while others go on for ever.
