@@ -14,10 +14,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from checker.logtable import Table
+from checker.logtable import Ring, Table
 from checker.logviolation import Violation
 from checker.synclog import Record
 
+RARE = 3
+"""A group of warps at a bar.sync that meets this many times less often than one it overlaps with is not a group."""
 Clock = list[int]
 Region = tuple[int, int]
 """A place that TMA loads fill: the full barrier that they signal, and the address."""
@@ -64,6 +66,8 @@ class Meeting:
     """One generation of bar.sync: for each warp its entry, whether it has fenced since its last, what it knew before."""
 
     entries: tuple[tuple[int, int, bool, Clock], ...]
+    fences: tuple[int, ...]
+    """Entry of the last fence of each warp, or -1."""
 
 
 class Accesses:
@@ -100,6 +104,7 @@ class Accesses:
         self.bulk = {warp: Groups() for warp in slot}
         self.observed: Counter[tuple[int, int]] = Counter()
         self.direct: dict[tuple[int, int], int] = {}
+        self.waited_at: dict[tuple[int, int], int] = {}
         self.seen: dict[int, dict[int, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
         self.released: Counter[tuple[int, int]] = Counter()
         self.stores: dict[int, tuple[int, int, int]] = {}
@@ -107,6 +112,7 @@ class Accesses:
         self.fenced = dict.fromkeys(slot, -1)
         self.met = dict.fromkeys(slot, -1)
         self.meeting: dict[int, Meeting] = {}
+        self.meetings: dict[tuple[int, ...], dict[tuple[int, ...], list[Meeting]]] = defaultdict(lambda: defaultdict(list))
         self.store_meetings: list[tuple[int, Meeting]] = []
         self.staged: dict[int, list[tuple[int, Fill | None]]] = defaultdict(list)
         self.inside = self._operands_from_tma()
@@ -183,6 +189,7 @@ class Accesses:
                     raise self._again(index, warp, address, phase, -1)
                 return
             self.observed[key] += 1
+            self.waited_at[key] = index
         self.direct[key] = phase
 
     def _again(self, index: int, warp: int, address: int, phase: int, earlier: int) -> Violation:
@@ -196,10 +203,15 @@ class Accesses:
 
     def meet(self, index: int, entries: list[tuple[int, int, Clock]]) -> None:
         """A bar.sync completes: (entry, warp, clock before it) of each warp."""
-        meeting = Meeting(tuple((own, warp, self.fenced[warp] > self.met[warp], clock) for own, warp, clock in entries))
+        meeting = Meeting(
+            tuple((own, warp, self.fenced[warp] > self.met[warp], clock) for own, warp, clock in entries),
+            tuple(self.fenced[warp] for _, warp, _ in entries),
+        )
         for own, warp, _ in entries:
             self.met[warp] = own
             self.meeting[warp] = meeting
+        warps = tuple(sorted(warp for _, warp, _ in entries))
+        self.meetings[self.records[index].values][warps].append(meeting)
 
     # ------------------------------------------------------------ TMA loads
 
@@ -373,6 +385,50 @@ class Accesses:
                         (store[0],),
                     )
 
+    def release_phase(self, index: int, warp: int, empty: int, phase: int) -> None:
+        """The arrival counts in `phase` of an empty barrier: the warp must have waited for the same phase of the full one."""
+        ring = self.table.ring[empty]
+        if ring.empty is None:
+            return
+        if empty in ring.full.addresses:
+            self._produce_phase(index, warp, empty, phase)
+        if empty not in ring.empty.addresses or warp not in ring.full.waiters:
+            return
+        full = self.table.partner[empty]
+        if self.direct.get((warp, full), -1) != phase:
+            raise Violation(
+                "stale-read",
+                f"warp {warp} releases phase {phase} of the stage of {self.table.name[full]}, but the phase that it waited "
+                f"for is {self.direct.get((warp, full), -1)}",
+                index,
+                tuple(i for i in (self.waited_at.get((warp, full)),) if i is not None),
+            )
+
+    def _produce_phase(self, index: int, warp: int, full: int, phase: int) -> None:
+        """A warp that acquires a stage before it fills it does so each time."""
+        empty = self.table.partner[full]
+        acquired = self.direct.get((warp, empty), -1)
+        plain = "expect_tx" not in self.records[index].kind
+        if plain and phase and warp in self.table.array[empty].waiters and acquired < phase - 1:
+            raise Violation(
+                "race",
+                f"warp {warp} arrives in phase {phase} of {self.table.name[full]}, but the last release of the stage that it "
+                f"has waited for is that of phase {acquired}",
+                index,
+                (),
+            )
+
+    def held_at_exit(self) -> str:
+        """A stage that some warp has waited for and not released, by name; such a log may have been cut off."""
+        for ring in self.table.rings:
+            if ring.empty is not None:
+                for full, empty in zip(ring.full.addresses, ring.empty.addresses, strict=True):
+                    for warp in ring.full.waiters:
+                        releases = warp in ring.empty.arrivers or not ring.empty.arrivers
+                        if releases and self.observed[warp, full] > self.released[warp, empty]:
+                            return f"warp {warp} holds the stage of {self.table.name[full]}"
+        return ""
+
     # ------------------------------------------------------------ TMA stores
 
     def _store(self, index: int, record: Record, clock: Clock) -> None:
@@ -395,6 +451,17 @@ class Accesses:
                 held = fill
         if held is None:
             self._slot_is_free(index, warp, source, meeting, clock)
+        elif meeting:
+            for (own, writer, fenced, _), fence in zip(meeting.entries, meeting.fences, strict=True):
+                waited = self.waited_at.get((writer, held.full), -1)
+                if fenced and fence < waited and self.direct[writer, held.full] == held.phase:
+                    raise Violation(
+                        "missing-fence",
+                        f"warp {writer} executes fence.proxy.async before it waits for the stage that it then writes and "
+                        "the TMA store reads: its writes may not be visible to the store",
+                        own,
+                        (fence, waited),
+                    )
         self.staged[record.values[0]].append((index, held))
         if meeting:
             self.store_meetings.append((index, meeting))
@@ -431,7 +498,10 @@ class Accesses:
         for index, warp, ordinal in self.every_store:
             if len(self.bulk[warp].done) <= ordinal:
                 raise Violation(
-                    "exit-hazard", "the warp exits without having waited until this TMA store had read its bytes", index, ()
+                    "exit-hazard",
+                    "the warp exits without having waited until this TMA store had read its bytes",
+                    index,
+                    (),
                 )
         for warp, groups in self.math.items():
             if groups.begun >= 0 or len(groups.done) < groups.committed:
@@ -450,6 +520,8 @@ class Accesses:
                     (),
                 )
         self._staged_stores()
+        self._releases()
+        self._members()
         self._fences()
         self._orders(completed)
 
@@ -473,6 +545,40 @@ class Accesses:
                         (),
                     )
 
+    def _releases(self) -> None:
+        """The warps that release a stage release it as often as they wait for it, or all equally less often."""
+        for ring in self.table.rings:
+            if ring.empty is None:
+                continue
+            warps = [warp for warp in ring.empty.arrivers if warp in ring.full.waiters]
+            for full, empty in zip(ring.full.addresses, ring.empty.addresses, strict=True):
+                kept = {warp: self.observed[warp, full] - self.released[warp, empty] for warp in warps}
+                usual = Counter(kept.values()).most_common(1)[0][0] if kept else 0
+                for warp, count in kept.items():
+                    if count != usual:
+                        raise Violation(
+                            "arrival-count",
+                            f"warp {warp} waits for {self.table.name[full]} {self.observed[warp, full]} times and releases "
+                            f"it {self.released[warp, empty]} times, unlike the other warps",
+                            self.waited_at[warp, full],
+                            (),
+                        )
+
+    def _members(self) -> None:
+        """The warps that meet at one bar.sync are fixed groups: a warp is not replaced by another in a few generations."""
+        for (threads, number), groups in self.meetings.items():
+            for warps, few in groups.items():
+                for others, many in groups.items():
+                    strangers = [warp for warp in warps if warp not in others]
+                    if strangers and len(strangers) < len(warps) and len(few) * RARE <= len(many):
+                        raise Violation(
+                            "named-barrier",
+                            f"warp {strangers[0]} takes part in bar.sync {number}, {threads} {len(few)} times in the place of "
+                            f"another warp: the same others meet without it {len(many)} times",
+                            next(own for own, warp, _, _ in few[0].entries if warp == strangers[0]),
+                            (),
+                        )
+
     def _fences(self) -> None:
         """A warp that fences before some TMA stores writes the bytes of all of them, and must fence before each."""
         fences: Counter[int] = Counter()
@@ -494,6 +600,7 @@ class Accesses:
         for ring in self.table.rings:
             if ring.empty is not None or ring.pipeline != "OrderedSequenceBarrier":
                 continue
+            self._order_groups(ring)
             ordered = False
             first: int | None = None
             for address in ring.full.addresses:
@@ -517,3 +624,16 @@ class Accesses:
                     first,
                     (),
                 )
+
+    def _order_groups(self, ring: Ring) -> None:
+        """A group of warps waits as a whole: the waiters of two barriers are the same warps, or have none in common."""
+        for one in ring.full.addresses:
+            for other in ring.full.addresses:
+                missing = [warp for warp in self.seen[one] if warp not in self.seen[other]]
+                if missing and len(missing) < len(self.seen[one]) and self.seen[other]:
+                    raise Violation(
+                        "phase-lapped",
+                        f"warp {missing[0]} does not wait for {self.table.name[other]}, as the other warps of its group do",
+                        self.seen[one][missing[0]][-1][1],
+                        (),
+                    )

@@ -61,7 +61,7 @@ def check_records(records: Sequence[Record], path: str, evaluator: Evaluator, st
         model=path,
         parameters={"entries": len(records), "threads": WARP * len(replay.warps)},
         engine="log",
-        findings=_findings(trace),
+        findings=_findings(trace, replay.unfinished() if trace is None else ""),
         scope={"trips": "this run", "block": 0, "lanes": "lane 0 of each warp"},
         states=len(replay.witness),
         transitions=len(records),
@@ -78,7 +78,9 @@ def judge(replay: Replay) -> None:
     check_after(replay.records, replay.program, replay.table, replay.last_phase)
 
 
-def _findings(trace: Trace | None) -> tuple[Finding, ...]:
+def _findings(trace: Trace | None, unfinished: str) -> tuple[Finding, ...]:
+    if unfinished:
+        return tuple(Finding(name, UNDETERMINED, note=unfinished) for name in CHECKED)
     if trace is None:
         return tuple(Finding(name, PROVED) for name in CHECKED)
     return tuple(
@@ -160,26 +162,38 @@ def _role_rows(table: Table) -> list[dict[str, Any]]:
 
 def _notes(records: Sequence[Record], table: Table, replay: Replay) -> tuple[str, ...]:
     """What was inferred and what the log cannot show."""
-    notes = ["logged: block 0 and lane 0 of each warp; ordinary loads and stores, cluster barriers and setmaxnreg are not"]
+    notes = [
+        "logged: block 0 and lane 0 of each warp; ordinary loads and stores, cluster barriers and setmaxnreg are not"
+    ]
     for ring in table.rings:
         for part, array in (("full", ring.full), ("empty", ring.empty)):
             if array is None or array.arrivals is None or not array.arrivers:
                 continue
             found = array.arrivals
-            sums = [f"{found.leaders} x 1"] * bool(found.leaders) + [f"{found.logged} x {found.lanes}"] * bool(found.logged)
-            text = f"{ring.name} {part if ring.empty else 'order'}: {array.count} arrivals = {' + '.join(sums)} inferred"
+            sums = [f"{found.leaders} x 1"] * bool(found.leaders) + [f"{found.logged} x {found.lanes}"] * bool(
+                found.logged
+            )
+            text = (
+                f"{ring.name} {part if ring.empty else 'order'}: {array.count} arrivals = {' + '.join(sums)} inferred"
+            )
             if found.unseen:
                 text += f", {found.unseen} per phase from CTAs that do not log"
             notes.append(text)
     if table.box_bytes:
         sizes = ", ".join(f"{size} B" for size in table.box_bytes.values())
-        notes.append(f"bytes of a TMA load, by tensor map, inferred from what the phases expect and the stages' spacing: {sizes}")
+        notes.append(
+            f"bytes of a TMA load, by tensor map, inferred from what the phases expect and the stages' spacing: {sizes}"
+        )
     if table.cluster:
-        notes.append("a cluster: multicast loads of other CTAs are not logged, so only the sum of a phase's bytes is known")
+        notes.append(
+            "a cluster: multicast loads of other CTAs are not logged, so only the sum of a phase's bytes is known"
+        )
     if not replay.has_sync:
         notes.append("no __syncthreads is logged: that the initialisation is visible to the other warps is assumed")
     if replay.accesses.store_meetings and not any(r.kind == "fence_view_async_shared" for r in records):
-        notes.append("no fence.proxy.async is logged: the TMA stores are right only if the async proxy wrote their bytes")
+        notes.append(
+            "no fence.proxy.async is logged: the TMA stores are right only if the async proxy wrote their bytes"
+        )
     return tuple(notes)
 
 

@@ -45,8 +45,8 @@ class Barrier:
     completed: int = 0
     arrived: dict[int, int] = field(default_factory=dict)
     unseen: int = 0
-    landing: list[tuple[int, int]] = field(default_factory=list)
-    """(record, bytes) of issued loads that have not landed."""
+    landing: list[tuple[int, int, int]] = field(default_factory=list)
+    """(record, bytes, phase) of issued loads that have not landed."""
     asynchronous: list[int] = field(default_factory=list)
     """Records of cp.async arrivals that have not triggered."""
     waiting: list[int] = field(default_factory=list)
@@ -140,6 +140,15 @@ class Replay:
         for warp in self.warps:
             self._deadline(warp)
         self._finish()
+
+    def unfinished(self) -> str:
+        """Why a log without a violation still shows nothing, or may lack its end; empty if neither."""
+        if self.barriers and not any(barrier.completed for barrier in self.barriers.values()):
+            return "no barrier of this log completes a phase"
+        if not self.barriers and not any(effect in ("named", "syncthreads") for _, effect, _, _ in self.witness):
+            return "no barrier of this log completes a phase"
+        held = self.accesses.held_at_exit()
+        return f"the log may lack its end: {held}" if held else ""
 
     def _relied_on(self) -> set[int]:
         """try_waits that must have returned true: what comes next on the barrier is not the wait that a failed one needs."""
@@ -243,7 +252,7 @@ class Replay:
         return barrier.completed >= target
 
     def _land(self, barrier: Barrier) -> None:
-        index, size = barrier.landing.pop(0)
+        index, size, _ = barrier.landing.pop(0)
         self.witness.append((self.now, "land", index, size))
         self._apply(barrier, self.spec.complete_tx(barrier.state, size), index)
 
@@ -299,6 +308,14 @@ class Replay:
             )
         barrier.state = outcome.state
         if outcome.completes:
+            if barrier.landing and barrier.landing[0][2] <= barrier.completed:
+                raise Violation(
+                    "tx-count",
+                    f"phase {barrier.completed} of {self.table.name[barrier.address]} completes although a load for it is "
+                    "under way: its bytes are not expected before the last arrival",
+                    barrier.history[-1],
+                    (barrier.landing[0][0],),
+                )
             barrier.completed += 1
             barrier.phase_clocks.append(barrier.clock or self.no_clock)
             barrier.clock = None
@@ -374,6 +391,7 @@ class Replay:
                     index,
                     tuple(barrier.history[-6:]),
                 )
+        self.accesses.release_phase(index, warp, barrier.address, barrier.completed)
         barrier.arrived[warp] = barrier.arrived.get(warp, 0) + 1
         stamp = self.clock[warp].copy()
         stamp[self.slot[warp]] = index
@@ -403,7 +421,8 @@ class Replay:
     def _issue(self, index: int, record: Record) -> None:
         barrier = self._barrier(index, record.values[1])
         self._check_visible(index, record.warp, barrier)
-        barrier.landing.append((index, self.table.box_bytes.get(record.values[0], 0)))
+        phase = self.accesses.filled[record.values[1], record.values[2]]
+        barrier.landing.append((index, self.table.box_bytes.get(record.values[0], 0), phase))
 
     def _check_visible(self, index: int, warp: int, barrier: Barrier) -> None:
         """The init must be ordered before the use, by the __syncthreads that the log shows."""

@@ -26,18 +26,25 @@ def check_before(records: Sequence[Record], program: Program, table: Table) -> N
     check_init_fences(records, program, table)
 
 
-def check_after(records: Sequence[Record], program: Program, table: Table, observed: dict[tuple[int, int], int]) -> None:
+def check_after(
+    records: Sequence[Record], program: Program, table: Table, observed: dict[tuple[int, int], int]
+) -> None:
     """The rules about pipelines; `observed`: (warp, barrier) -> last phase that the warp has waited for."""
     for ring in table.rings:
         if ring.empty is not None:
             check_stage_order(records, program, ring)
-            check_first_lap(records, program, table, ring)
+            check_first_lap(records, table, ring)
+            check_bystanders(records, program, ring)
+        elif ring.pipeline == "OrderedSequenceBarrier":
+            check_turns(records, program, ring)
     check_tail(program, table, observed)
 
 
 def check_collectives(records: Sequence[Record], program: Program) -> None:
     """Every warp of a warpgroup executes the same wgmma instructions on the same operands."""
-    groups = dict.fromkeys(w // WARPS_PER_GROUP for w in program if any(records[i].kind in COLLECTIVE for i in program[w]))
+    groups = dict.fromkeys(
+        w // WARPS_PER_GROUP for w in program if any(records[i].kind in COLLECTIVE for i in program[w])
+    )
     for group in groups:
         warps = range(WARPS_PER_GROUP * group, WARPS_PER_GROUP * (group + 1))
         own = {w: [i for i in program.get(w, ()) if records[i].kind in COLLECTIVE] for w in warps}
@@ -129,19 +136,38 @@ def check_stage_order(records: Sequence[Record], program: Program, ring: Ring) -
                 )
 
 
-def check_first_lap(records: Sequence[Record], program: Program, table: Table, ring: Ring) -> None:
-    """A producer either acquires all stages in the first lap, where the wait passes on the fresh barrier, or none."""
-    first: dict[int, tuple[int, bool]] = {}
-    for indices in program.values():
-        waited: set[int] = set()
+def check_turns(records: Sequence[Record], program: Program, ring: Ring) -> None:
+    """OrderedSequenceBarrier (P:1320-1345): a group passes the turn on once per turn; one group need not wait for its first."""
+    for warp, indices in program.items():
+        arrivals, waits = 0, 0
         for index in indices:
             record = records[index]
-            if record.kind in WAITS:
-                waited.add(record.values[0])
-            elif record.kind == "tma_load" and record.values[1] in ring.full.addresses:
-                first.setdefault(record.values[1], (index, table.partner[record.values[1]] in waited))
+            if record.values and record.values[0] in ring.full.addresses:
+                waits += record.kind == "cluster_barrier_wait"
+                arrivals += record.kind == "cluster_barrier_arrive"
+                if arrivals > waits + 1:
+                    raise Violation(
+                        "arrival-count",
+                        f"warp {warp} passes the turn of {ring.name} on for the {arrivals}. time and has waited for it "
+                        f"{waits} times",
+                        index,
+                        (),
+                    )
+
+
+def check_first_lap(records: Sequence[Record], table: Table, ring: Ring) -> None:
+    """A producer either acquires all stages in the first lap, where the wait passes on the fresh barrier, or none."""
+    assert ring.empty is not None
+    first: dict[tuple[int, ...], tuple[int, bool]] = {}
+    waited: set[tuple[int, int]] = set()
+    for index, record in enumerate(records):
+        if record.kind in WAITS:
+            waited.add((record.warp, record.values[0]))
+        elif record.kind == "tma_load" and record.values[1] in ring.full.addresses:
+            acquired = (record.warp, table.partner[record.values[1]]) in waited
+            first.setdefault(record.values[1:], (index, acquired))
     if any(acquired for _, acquired in first.values()):
-        for full, (index, acquired) in first.items():
+        for (full, _), (index, acquired) in first.items():
             if not acquired:
                 raise Violation(
                     "race",
@@ -150,6 +176,26 @@ def check_first_lap(records: Sequence[Record], program: Program, table: Table, r
                     index,
                     (),
                 )
+
+
+def check_bystanders(records: Sequence[Record], program: Program, ring: Ring) -> None:
+    """Who waits for a stage to be empty fills it: the ring does not wait for any other warp, and can lap it."""
+    assert ring.empty is not None
+    for warp in ring.empty.waiters:
+        own = [records[index] for index in program[warp]]
+        if not any(a in ring.full.addresses for r in own for a in r.values[: 2 if r.kind == "tma_load" else 1] if fills(r)):
+            raise Violation(
+                "phase-lapped",
+                f"warp {warp} waits for a stage of {ring.name} to be empty and never fills one: nothing keeps the barrier "
+                "from being two phases ahead of it",
+                next(i for i in program[warp] if records[i].kind in WAITS and records[i].values[0] in ring.empty.addresses),
+                (),
+            )
+
+
+def fills(record: Record) -> bool:
+    """Whether the entry is a producer's: a load, an expect or an arrival."""
+    return record.kind == "tma_load" or "arrive" in record.kind or "expect" in record.kind
 
 
 def check_tail(program: Program, table: Table, observed: dict[tuple[int, int], int]) -> None:

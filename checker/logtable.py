@@ -175,15 +175,21 @@ def _addresses_a_peer(record: Record) -> bool:
 
 
 def _pair_by_init(order: list[int]) -> list[tuple[list[int], list[int]]]:
-    """Arrays (full, empty) from inits that alternate between two arrays side by side; ([...], []) for plain arrays."""
+    """Arrays (full, empty) from inits that alternate between two arrays; ([...], []) for plain arrays.
+
+    Two arrays side by side alternate exactly as often as the distance between them says, arrays apart as often as they do.
+    """
     arrays: list[tuple[list[int], list[int]]] = []
     i = 0
     while i < len(order):
-        stages = (order[i + 1] - order[i]) // BARRIER_BYTES if i + 1 < len(order) else 0
         base = order[i]
-        alternating = [base + BARRIER_BYTES * (s // 2 + stages * (s % 2)) for s in range(2 * stages)]
-        if stages >= 2 and order[i : i + 2 * stages] == alternating:
-            arrays.append((alternating[0::2], alternating[1::2]))
+        stages, distance = 0, order[i + 1] - base if i + 1 < len(order) else 0
+        while distance > BARRIER_BYTES and stages < distance // BARRIER_BYTES and order[
+            i + 2 * stages : i + 2 * stages + 2
+        ] == [base + BARRIER_BYTES * stages, base + distance + BARRIER_BYTES * stages]:
+            stages += 1
+        if stages >= 2:
+            arrays.append((order[i : i + 2 * stages : 2], order[i + 1 : i + 2 * stages : 2]))
             i += 2 * stages
             continue
         run = [base]
@@ -233,20 +239,20 @@ def _alike(one: int, other: int, use: Usage) -> bool:
 def _ring(full: list[int], empty: list[int], use: Usage, cluster: bool) -> Ring:
     if empty and any(a in use.loads or a in use.expects for a in empty):
         full, empty = empty, full
-    full_array = _array(full, use, cluster, {})
+    full_array = _array(full, use, cluster, bool(empty), {})
     phases = {}
     if full_array.arrivals:
         per_phase = full_array.arrivals.logged + full_array.arrivals.leaders
         for f, e in zip(full, empty, strict=False):
             phases[e] = sum(use.arrivals[f].values()) / per_phase if f in use.arrivals else 0
-    empty_array = _array(empty, use, cluster, phases) if empty else None
+    empty_array = _array(empty, use, cluster, True, phases) if empty else None
     expected: Counter[int] = Counter()
     for address in full:
         expected.update(use.expects.get(address, ()))
     if not any(a in use.waits or a in use.arrivals for a in full + empty):
         pipeline = "unused"
     elif not empty:
-        pipeline = "OrderedSequenceBarrier"
+        pipeline = "OrderedSequenceBarrier" if _takes_turns(full, use) else "ClusterBarrier"
     elif any(use.leaders[a] for a in full):
         pipeline = "PipelineTmaAsync"
     else:
@@ -255,7 +261,14 @@ def _ring(full: list[int], empty: list[int], use: Usage, cluster: bool) -> Ring:
     return Ring("", pipeline, full_array, empty_array, size)
 
 
-def _array(addresses: list[int], use: Usage, cluster: bool, phases: dict[int, float]) -> Array:
+def _takes_turns(addresses: list[int], use: Usage) -> bool:
+    """Whether groups of warps hand a turn around: each waits for its own barriers and arrives at those of the others."""
+    if len(addresses) < 2 or any(a in use.expects or a in use.loads or a in use.spread for a in addresses):
+        return False
+    return not any(use.arrivals.get(a, Counter()).keys() & use.waits.get(a, Counter()).keys() for a in addresses)
+
+
+def _array(addresses: list[int], use: Usage, cluster: bool, paired: bool, phases: dict[int, float]) -> Array:
     warps: Counter[int] = Counter()
     waiters: Counter[int] = Counter()
     for address in addresses:
@@ -267,7 +280,7 @@ def _array(addresses: list[int], use: Usage, cluster: bool, phases: dict[int, fl
     seen = max(ratios, key=lambda r: (ratios[r], r)) if ratios else 0
     best: tuple[tuple[int, bool], int, Arrivals | None] | None = None
     for count, stages in Counter(use.inits[a] for a in addresses).most_common():
-        arrivals = _arrivals(count, addresses, use, cluster, len(warps), seen)
+        arrivals = _arrivals(count, addresses, use, cluster and paired, len(warps), seen)
         rank = (stages, arrivals is not None and arrivals.lanes in (1, WARP))
         if best is None or rank > best[0]:
             best = (rank, count, arrivals)
@@ -275,10 +288,10 @@ def _array(addresses: list[int], use: Usage, cluster: bool, phases: dict[int, fl
     return Array(tuple(addresses), best[1], best[2], tuple(sorted(waiters)), tuple(sorted(warps)))
 
 
-def _arrivals(
-    count: int, addresses: list[int], use: Usage, cluster: bool, warps: int, seen: int
-) -> Arrivals | None:
+def _arrivals(count: int, addresses: list[int], use: Usage, cluster: bool, warps: int, seen: int) -> Arrivals | None:
     """What makes up a phase of `count`; an arrive.expect_tx is one thread, as in every CUTLASS pipeline (P:515)."""
+    if count < 1:
+        return None
     spread = any(a in use.spread for a in addresses)
     leaders = int(any(use.leaders[a] for a in addresses))
     plain = any(sum(use.arrivals.get(a, {}).values()) > use.leaders[a] for a in addresses)
@@ -297,7 +310,7 @@ def _solve(count: int, warps: int, seen: int, cluster: bool, spread: bool) -> Ar
     addresses other CTAs itself. `spread`: the lanes of a warp signal different CTAs, so one lane at most is for this one.
     """
     if not warps:
-        return Arrivals(0, 1, 0, count)
+        return Arrivals(0, 1, 0, count if cluster else 0)
     if seen:
         if 32 * seen == count or (not cluster and count % seen == 0 and count // seen <= WARP):
             return Arrivals(seen, count // seen, 0, 0)
@@ -365,8 +378,8 @@ def _with_names(rings: list[Ring], use: Usage) -> list[Ring]:
     for ring in rings:
         if ring.pipeline == "OrderedSequenceBarrier":
             name = "math order" if math & {*ring.full.waiters, *ring.full.arrivers} else "load order"
-        elif ring.pipeline == "unused":
-            name = "unused"
+        elif ring.pipeline in ("unused", "ClusterBarrier"):
+            name = "unused" if ring.pipeline == "unused" else "barrier"
         elif ring.pipeline == "PipelineTmaAsync":
             name = "mainloop"
         else:

@@ -179,7 +179,9 @@ def parse_record(text: str, where: Source) -> Record:
         raise SpecError(f"`{kind}` must be followed by {fields} and is followed by `{(match[11] or '')[:60]}`", where)
     values = tuple(int(value) for value in own.groups())
     for name, value in zip(FIELDS[kind], values, strict=True):
-        if value > LIMITS.get(name, U64 if name in WORDS_64 else U32) or ("desc" in name and name in LIMITS and value % 16):
+        if value > LIMITS.get(name, U64 if name in WORDS_64 else U32) or (
+            "desc" in name and name in LIMITS and value % 16
+        ):
             raise SpecError(f"{name}={value} is out of range", where)
     at, source_line, time = int(match[1]), int(match[3]), int(match[4])
     if at >= CAPACITY_WORDS or source_line > U32 or time > U64:
