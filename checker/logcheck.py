@@ -1,8 +1,9 @@
 """The answer to `verify log`: is what a CUTLASS synclog recorded a behaviour that the spec allows.
 
-The log is parsed (synclog), its barriers are recovered (logtable), the programs of its warps are compared (logshape), and
-an order of all effects is built on the barriers of spec.hopper (logorder) while every access to shared memory that the log
-shows is checked against it (logaccess). The first entry that no order explains is the violation.
+The log is parsed (synclog), its barriers are recovered (logtable), the programs of its warps are compared
+(logshape), and an order of all effects is built on the barriers of spec.hopper (logorder) while every access to
+shared memory that the log shows is checked against it (logaccess). The first entry that no order explains is the
+violation.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ CHECKED = (
 def check_log(path: str) -> Result:
     """Checks the synclog at `path`, plain or compressed with gzip or xz.
 
-    The verdict covers this one run of the kernel, as far as it was logged: block 0, lane 0 of each warp. Raises SpecError
-    with file and line if the file is not a complete synclog.
+    The verdict covers this one run of the kernel, as far as it was logged: block 0, lane 0 of each warp. A log that
+    shows nothing, or that may lack its end, is undetermined. Raises SpecError with file and line if it is no synclog.
     """
     started = time.perf_counter()
     records = read_log(path)
@@ -120,7 +121,7 @@ def _step(record: Record, table: Table, path: str) -> TraceStep:
 
 
 def _rows(table: Table, replay: Replay) -> list[dict[str, Any]]:
-    """One row per array of barriers, JSON-able: what it is for, its count, who arrives and waits, phases seen, bytes."""
+    """One row per array of barriers, JSON-able: what it is for, its count, arrivals, roles, phases seen, bytes."""
     rows: list[dict[str, Any]] = []
     for ring in table.rings:
         for part, array in (("full" if ring.empty else "order", ring.full), ("empty", ring.empty)):
@@ -199,8 +200,8 @@ def _notes(records: Sequence[Record], table: Table, replay: Replay) -> tuple[str
 
 def render_table(result: Result) -> str:
     """The recovered rings and roles as text, at most 100 columns wide."""
-    head = f"{'ring':<17}{'part':<6}{'stages':>6}{'count':>7}  {'arrivals':<15}{'bytes':>7}{'phases':>7}  {'arrive -> wait'}"
-    lines = [head]
+    head = f"{'ring':<17}{'part':<6}{'stages':>6}{'count':>7}  {'arrivals':<15}{'bytes':>7}{'phases':>7}"
+    lines = [f"{head}  arrive -> wait"]
     for row in result.extra["table"]:
         arrivals = f"{row['logged']} x {row['lanes']}" if row["logged"] else "-"
         if row["unseen"]:

@@ -1,17 +1,20 @@
 """What the program of each warp must look like, whatever the order of the warps: rules that need no replay.
 
-wgmma is collective (9.7.15): the four warps of a warpgroup execute the same fences, wgmmas, commits and waits, on the same
-descriptors. fence.mbarrier_init covers the earlier inits of its own thread only (9.7.13.4). A PipelineState moves by one
-stage (P:188-200): a role that alone produces or consumes for a ring visits its stages in turn, treats the first lap of
-each stage alike, and a producer_tail (P:448-454) drains all stages or, if there is none, no stage.
+wgmma is collective (9.7.15): the four warps of a warpgroup execute the same fences, wgmmas, commits and waits, on
+the same descriptors. fence.mbarrier_init covers the earlier inits of its own thread only (9.7.13.4). A
+PipelineState moves by one stage (P:188-200): a role that alone produces or consumes for a ring visits its stages in
+turn, treats the first lap of each stage alike, and a producer_tail (P:448-454) drains all stages or, if there is
+none, no stage.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from checker.logtable import WAITS, WGMMA, Array, Ring, Table
+from checker.logtable import Array, Ring, Table
+from checker.logusage import WAITS, WGMMA
 from checker.logviolation import Violation
 from checker.synclog import Record
 
@@ -125,11 +128,12 @@ def check_stage_order(records: Sequence[Record], program: Program, ring: Ring) -
         roles += [(w, ring.full) for w in ring.full.waiters]
     for warp, array in roles:
         waits = _waits_on(records, program[warp], array)
-        for (before, one), (index, other) in zip(waits, waits[1:], strict=False):
+        for (before, one), (index, other) in itertools.pairwise(waits):
             if other != (one + 1) % len(array.addresses):
                 raise Violation(
                     "phase-lapped",
-                    f"warp {warp} waits for stage {other} of {ring.name} after stage {one}: a pipeline state moves by one "
+                    f"warp {warp} waits for stage {other} of {ring.name} after stage {one}: a pipeline state "
+                    f"moves by one "
                     "stage, so a stage is left out or taken twice",
                     index,
                     (before,),
@@ -137,7 +141,9 @@ def check_stage_order(records: Sequence[Record], program: Program, ring: Ring) -
 
 
 def check_turns(records: Sequence[Record], program: Program, ring: Ring) -> None:
-    """OrderedSequenceBarrier (P:1320-1345): a group passes the turn on once per turn; one group need not wait for its first."""
+    """OrderedSequenceBarrier (P:1320-1345): a group passes the turn on once per turn; one group need not wait for its
+    first.
+    """
     for warp, indices in program.items():
         arrivals, waits = 0, 0
         for index in indices:
@@ -183,12 +189,19 @@ def check_bystanders(records: Sequence[Record], program: Program, ring: Ring) ->
     assert ring.empty is not None
     for warp in ring.empty.waiters:
         own = [records[index] for index in program[warp]]
-        if not any(a in ring.full.addresses for r in own for a in r.values[: 2 if r.kind == "tma_load" else 1] if fills(r)):
+        if not any(
+            a in ring.full.addresses for r in own for a in r.values[: 2 if r.kind == "tma_load" else 1] if fills(r)
+        ):
             raise Violation(
                 "phase-lapped",
-                f"warp {warp} waits for a stage of {ring.name} to be empty and never fills one: nothing keeps the barrier "
+                f"warp {warp} waits for a stage of {ring.name} to be empty and never fills one: nothing keeps the "
+                f"barrier "
                 "from being two phases ahead of it",
-                next(i for i in program[warp] if records[i].kind in WAITS and records[i].values[0] in ring.empty.addresses),
+                next(
+                    i
+                    for i in program[warp]
+                    if records[i].kind in WAITS and records[i].values[0] in ring.empty.addresses
+                ),
                 (),
             )
 
@@ -199,7 +212,9 @@ def fills(record: Record) -> bool:
 
 
 def check_tail(program: Program, table: Table, observed: dict[tuple[int, int], int]) -> None:
-    """A producer that waits for the last release of some stages waits for that of all; peers may still signal the others."""
+    """A producer that waits for the last release of some stages waits for that of all; peers may still signal the
+    others.
+    """
     for ring in table.rings:
         if ring.empty is None or len(ring.empty.waiters) != 1:
             continue
@@ -212,7 +227,8 @@ def check_tail(program: Program, table: Table, observed: dict[tuple[int, int], i
         if behind and len(behind) < sum(observed.get((warp, a), -1) >= 0 or a in behind for a in left):
             raise Violation(
                 "exit-hazard",
-                f"warp {warp} exits without waiting for the last release of {table.name[behind[0]]}, although it waits for "
+                f"warp {warp} exits without waiting for the last release of {table.name[behind[0]]}, although it "
+                f"waits for "
                 "that of other stages: the producer_tail is cut short",
                 program[warp][-1],
                 (),

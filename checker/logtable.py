@@ -18,30 +18,14 @@ found by the checks that run on the result, with its line.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from checker.loginfer import Arrivals, arrivals_of, box_bytes
+from checker.logusage import WGMMA, Usage, addresses_a_peer, usage
 from checker.synclog import WARP, Record
 
 BARRIER_BYTES = 8
-EXPECTS = (
-    "cluster_transaction_barrier_arrive_and_expect_tx",
-    "cluster_transaction_barrier_arrive_and_expect_tx_cluster",
-    "cluster_transaction_barrier_expect_transaction",
-)
-WAITS = ("cluster_barrier_wait", "cluster_barrier_try_wait", "cluster_barrier_test_wait")
-PLAIN_ARRIVALS = ("cluster_barrier_arrive", "cluster_barrier_arrive_cluster", "cpasync_barrier_arrive")
-WGMMA = ("wgmma_smem_smem", "wgmma_reg_smem")
-
-
-@dataclass(frozen=True)
-class Arrivals:
-    """One phase of a barrier: `logged` arrivals of `lanes` threads each, `leaders` single ones, `unseen` in other CTAs."""
-
-    logged: int
-    lanes: int
-    leaders: int
-    unseen: int
 
 
 @dataclass(frozen=True)
@@ -92,31 +76,15 @@ class Table:
     """Warp -> role."""
 
 
-@dataclass
-class Usage:
-    """Who touches each barrier, by address."""
-
-    inits: dict[int, int] = field(default_factory=dict)
-    waits: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    arrivals: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    leaders: Counter[int] = field(default_factory=Counter)
-    expects: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    loads: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    waited_before: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    spread: set[int] = field(default_factory=set)
-    issuers: dict[int, int] = field(default_factory=dict)
-    kinds: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-
-
 def recover(records: Sequence[Record]) -> Table:
     """The table of a log's barriers, rings in the order of their initialisation."""
     use = usage(records)
-    cluster = any(_addresses_a_peer(r) for r in records)
+    cluster = any(addresses_a_peer(r) for r in records)
     rings = []
     for full, empty in _pair_by_use(_pair_by_init(list(use.inits)), use):
         rings.append(_ring(full, empty, use, cluster))
     named = _with_names(rings, use)
-    table = Table(tuple(named), cluster, _box_bytes(named, use))
+    table = Table(tuple(named), cluster, box_bytes([ring.full.addresses for ring in named], use))
     for ring in named:
         for part, array in (("full", ring.full), ("empty", ring.empty)):
             for stage, address in enumerate(array.addresses if array else ()):
@@ -131,62 +99,25 @@ def recover(records: Sequence[Record]) -> Table:
     return table
 
 
-def usage(records: Iterable[Record]) -> Usage:
-    """One pass over the log: who initialises, waits on, arrives at, expects at and loads to each barrier."""
-    use = Usage()
-    last_wait: dict[int, int] = {}
-    for record in records:
-        kind, warp, values = record.kind, record.warp, record.values
-        use.kinds[warp][kind] += 1
-        if kind in WAITS:
-            use.waits[values[0]][warp] += 1
-            last_wait[warp] = values[0]
-        elif kind == "cluster_barrier_init":
-            use.inits.setdefault(values[0], values[1])
-        elif kind in PLAIN_ARRIVALS:
-            if kind == "cluster_barrier_arrive_cluster" and (values[1] or not values[2]):
-                use.spread.add(values[0])
-            else:
-                use.arrivals[values[0]][warp] += 1
-        elif kind in EXPECTS:
-            if len(values) == 4 and (values[2] or not values[3]):
-                continue
-            use.expects[values[0]].append(values[1])
-            if kind != EXPECTS[2]:
-                use.leaders[values[0]] += 1
-                use.arrivals[values[0]][warp] += 1
-            if warp in last_wait:
-                use.waited_before[values[0]][last_wait[warp]] += 1
-        elif kind == "tma_load":
-            use.loads[values[1]].append((values[0], values[2]))
-            use.issuers.setdefault(values[1], warp)
-            if warp in last_wait:
-                use.waited_before[values[1]][last_wait[warp]] += 1
-    return use
-
-
-def _addresses_a_peer(record: Record) -> bool:
-    if record.kind == "cluster_barrier_arrive_cluster":
-        return bool(record.values[1]) or not record.values[2]
-    return record.kind.endswith("expect_tx_cluster") and bool(record.values[2])
-
-
 # ---------------------------------------------------------------- rings
 
 
 def _pair_by_init(order: list[int]) -> list[tuple[list[int], list[int]]]:
     """Arrays (full, empty) from inits that alternate between two arrays; ([...], []) for plain arrays.
 
-    Two arrays side by side alternate exactly as often as the distance between them says, arrays apart as often as they do.
+    Two arrays side by side alternate as often as the distance between them says, arrays apart as often as they do.
     """
     arrays: list[tuple[list[int], list[int]]] = []
     i = 0
     while i < len(order):
         base = order[i]
         stages, distance = 0, order[i + 1] - base if i + 1 < len(order) else 0
-        while distance > BARRIER_BYTES and stages < distance // BARRIER_BYTES and order[
-            i + 2 * stages : i + 2 * stages + 2
-        ] == [base + BARRIER_BYTES * stages, base + distance + BARRIER_BYTES * stages]:
+        while (
+            distance > BARRIER_BYTES
+            and stages < distance // BARRIER_BYTES
+            and order[i + 2 * stages : i + 2 * stages + 2]
+            == [base + BARRIER_BYTES * stages, base + distance + BARRIER_BYTES * stages]
+        ):
             stages += 1
         if stages >= 2:
             arrays.append((order[i : i + 2 * stages : 2], order[i + 1 : i + 2 * stages : 2]))
@@ -201,7 +132,9 @@ def _pair_by_init(order: list[int]) -> list[tuple[list[int], list[int]]]:
 
 
 def _pair_by_use(arrays: list[tuple[list[int], list[int]]], use: Usage) -> list[tuple[list[int], list[int]]]:
-    """Arrays with bytes that the inits left alone get the array that their loader waits on; a run splits where it must."""
+    """Arrays with bytes that the inits left alone get the array that their loader waits on; a run splits where it
+    must.
+    """
     done: list[tuple[list[int], list[int]]] = [pair for pair in arrays if pair[1]]
     loose = [address for run, empty in arrays if not empty for address in run]
     partner = {}
@@ -262,7 +195,7 @@ def _ring(full: list[int], empty: list[int], use: Usage, cluster: bool) -> Ring:
 
 
 def _takes_turns(addresses: list[int], use: Usage) -> bool:
-    """Whether groups of warps hand a turn around: each waits for its own barriers and arrives at those of the others."""
+    """Whether groups of warps hand a turn around: each waits for its own barriers and arrives at the others'."""
     if len(addresses) < 2 or any(a in use.expects or a in use.loads or a in use.spread for a in addresses):
         return False
     return not any(use.arrivals.get(a, Counter()).keys() & use.waits.get(a, Counter()).keys() for a in addresses)
@@ -280,92 +213,12 @@ def _array(addresses: list[int], use: Usage, cluster: bool, paired: bool, phases
     seen = max(ratios, key=lambda r: (ratios[r], r)) if ratios else 0
     best: tuple[tuple[int, bool], int, Arrivals | None] | None = None
     for count, stages in Counter(use.inits[a] for a in addresses).most_common():
-        arrivals = _arrivals(count, addresses, use, cluster and paired, len(warps), seen)
+        arrivals = arrivals_of(count, addresses, use, cluster=cluster and paired, warps=len(warps), seen=seen)
         rank = (stages, arrivals is not None and arrivals.lanes in (1, WARP))
         if best is None or rank > best[0]:
             best = (rank, count, arrivals)
     assert best is not None
     return Array(tuple(addresses), best[1], best[2], tuple(sorted(waiters)), tuple(sorted(warps)))
-
-
-def _arrivals(count: int, addresses: list[int], use: Usage, cluster: bool, warps: int, seen: int) -> Arrivals | None:
-    """What makes up a phase of `count`; an arrive.expect_tx is one thread, as in every CUTLASS pipeline (P:515)."""
-    if count < 1:
-        return None
-    spread = any(a in use.spread for a in addresses)
-    leaders = int(any(use.leaders[a] for a in addresses))
-    plain = any(sum(use.arrivals.get(a, {}).values()) > use.leaders[a] for a in addresses)
-    if leaders and not plain:
-        if count == 1 or cluster:
-            return Arrivals(0, 1, 1, count - 1)
-        return Arrivals(0, 1, count, 0) if all(use.leaders[a] % count == 0 for a in addresses) else None
-    found = _solve(count - leaders, warps, max(0, seen - leaders), cluster, spread)
-    return found and Arrivals(found.logged, found.lanes, leaders, found.unseen)
-
-
-def _solve(count: int, warps: int, seen: int, cluster: bool, spread: bool) -> Arrivals | None:
-    """Lanes per arrival: logged * lanes + unseen = count. `seen`: logged arrivals per phase if known, else 0.
-
-    Whole warps come first, then single lanes, then any number up to 32; arrivals from other CTAs only where this CTA
-    addresses other CTAs itself. `spread`: the lanes of a warp signal different CTAs, so one lane at most is for this one.
-    """
-    if not warps:
-        return Arrivals(0, 1, 0, count if cluster else 0)
-    if seen:
-        if 32 * seen == count or (not cluster and count % seen == 0 and count // seen <= WARP):
-            return Arrivals(seen, count // seen, 0, 0)
-        logged = seen
-    else:
-        for lanes in (WARP, 1):
-            if count % lanes == 0 and count // lanes <= warps:
-                return Arrivals(count // lanes, lanes, 0, 0)
-        logged = warps
-    if cluster:
-        lanes = 1 if spread or WARP * logged > count else WARP
-        return Arrivals(logged, lanes, 0, count - lanes * logged) if lanes * logged <= count else None
-    if count % logged == 0 and count // logged <= WARP:
-        return Arrivals(logged, count // logged, 0, 0)
-    for lanes in (WARP, 1):
-        if not seen and count % (lanes * warps) == 0:
-            return Arrivals(count // lanes, lanes, 0, 0)
-    return None
-
-
-# ---------------------------------------------------------------- bytes
-
-
-def _box_bytes(rings: Sequence[Ring], use: Usage) -> dict[int, int]:
-    """Bytes of one load by descriptor: each ring's most frequent (descriptors, expected bytes) are solved in turn."""
-    box: dict[int, int] = {}
-    for ring in rings:
-        step: dict[int, int] = {}
-        places: dict[int, set[int]] = defaultdict(set)
-        phases: Counter[tuple[tuple[int, ...], int]] = Counter()
-        for address in ring.full.addresses:
-            loads, expects = use.loads.get(address, []), use.expects.get(address, [])
-            nth: Counter[tuple[int, int]] = Counter()
-            by_phase: dict[int, list[int]] = defaultdict(list)
-            for descriptor, place in loads:
-                places[descriptor].add(place)
-                by_phase[nth[descriptor, place]].append(descriptor)
-                nth[descriptor, place] += 1
-            each = max(1, round(len(expects) / len(by_phase))) if by_phase else 1
-            for phase, descriptors in by_phase.items():
-                expected = sum(expects[phase * each : (phase + 1) * each])
-                phases[tuple(sorted(descriptors)), expected] += 1
-        for descriptor, starts in places.items():
-            ordered = sorted(starts)
-            step[descriptor] = min((b - a for a, b in zip(ordered, ordered[1:], strict=False)), default=0)
-        for (descriptors, expected), _ in phases.most_common():
-            unknown = [d for d in dict.fromkeys(descriptors) if d not in box]
-            rest = expected - sum(box.get(d, 0) for d in descriptors)
-            for n, descriptor in enumerate(unknown):
-                times = descriptors.count(descriptor)
-                later = sum(descriptors.count(d) for d in unknown[n + 1 :])
-                size = (rest - 16 * later) // times
-                box[descriptor] = max(0, min(size, step[descriptor] or size) if later else size)
-                rest -= box[descriptor] * times
-    return box
 
 
 # ---------------------------------------------------------------- names

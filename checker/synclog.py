@@ -1,8 +1,8 @@
 """Reads a CUTLASS synclog: what `synclog_print` of arch/synclog.hpp writes, every record kind, and nothing else.
 
-The log is a dump of a device buffer. `at` is the index of a record in that buffer, and the next record starts where this
-one ends, so a line that was removed, added or moved leaves a gap that the reader sees. Anything that `synclog_print`
-cannot have written is a SpecError with the line: a log that was damaged is refused, never repaired.
+The log is a dump of a device buffer. `at` is the index of a record in that buffer, and the next record starts where
+this one ends, so a line that was removed, added or moved leaves a gap that the reader sees. Anything that
+`synclog_print` cannot have written is a SpecError with the line: a log that was damaged is refused, never repaired.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
 WORDS_64 = ("gmem_int_desc", "gmem_addr", "desc_a_smem_int_ptr", "desc_b_smem_int_ptr")
 """Fields that take two words of the buffer; a matrix descriptor is stored whole but printed as its address."""
 LIMITS = {"phase": 1, "pred": 1, "desc_a_smem_int_ptr": (1 << 18) - 16, "desc_b_smem_int_ptr": (1 << 18) - 16}
-"""Largest printable value where it is not that of the word: a parity, a predicate, a 14-bit address in 16-byte units."""
+"""Largest printable value where it is not that of the word: a parity, a predicate, a 14-bit address in 16-byte units.
+"""
 
 LENGTH = {kind: PREFIX_WORDS + sum(1 + (f in WORDS_64) for f in fields) for kind, fields in FIELDS.items()}
 """Words that a record of each kind takes in the buffer."""
@@ -136,7 +137,8 @@ def parse_log(text: str, path: str) -> tuple[Record, ...]:
     if first == len(lines) or lines[first] != "synclog start":
         raise SpecError("expected `synclog start`: keep the log from its first line on", Source(path, first + 1))
     records: list[Record] = []
-    at, last_time = 1, {}
+    at = 1
+    last_time: dict[int, int] = {}
     for number in range(first + 1, len(lines)):
         text_line = lines[number]
         if text_line == "synclog end":
@@ -145,7 +147,8 @@ def parse_log(text: str, path: str) -> tuple[Record, ...]:
         record = parse_record(text_line, Source(path, number + 1))
         if record.at != at:
             raise SpecError(
-                f"the entry is at {record.at}, but the one before it ends at {at}: an entry is missing, added or moved; "
+                f"the entry is at {record.at}, but the one before it ends at {at}: an entry is missing, added or "
+                f"moved; "
                 "use the log as it was printed",
                 Source(path, number + 1),
             )
@@ -179,9 +182,8 @@ def parse_record(text: str, where: Source) -> Record:
         raise SpecError(f"`{kind}` must be followed by {fields} and is followed by `{(match[11] or '')[:60]}`", where)
     values = tuple(int(value) for value in own.groups())
     for name, value in zip(FIELDS[kind], values, strict=True):
-        if value > LIMITS.get(name, U64 if name in WORDS_64 else U32) or (
-            "desc" in name and name in LIMITS and value % 16
-        ):
+        limit = LIMITS.get(name, U64 if name in WORDS_64 else U32)
+        if value > limit or (name.startswith("desc_") and value % 16):
             raise SpecError(f"{name}={value} is out of range", where)
     at, source_line, time = int(match[1]), int(match[3]), int(match[4])
     if at >= CAPACITY_WORDS or source_line > U32 or time > U64:

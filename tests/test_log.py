@@ -1,8 +1,9 @@
-"""`verify log`: ten logs of CUTLASS kernels are accepted, and edits of them are refused, found violated, or shown legal.
+"""`verify log`: ten logs of CUTLASS kernels are accepted, and edits of them are refused, found violated, or shown
+legal.
 
-An edit that is accepted needs an argument: a predicate on the log alone, evaluated here and independent of the checker,
-that says why the edited log is one that Hopper can produce. Besides, the order of effects that the checker found for it is
-replayed on the barrier model of this file, which is written from the PTX text.
+An edit that is accepted needs an argument: a predicate on the log alone, evaluated here and independent of the
+checker, that says why the edited log is one that Hopper can produce. Besides, the order of effects that the checker
+found for it is replayed on the barrier model of this file, which is written from the PTX text.
 """
 
 from __future__ import annotations
@@ -11,24 +12,19 @@ import functools
 import gzip
 import lzma
 import random
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from checker.logcheck import CHECKED, check_log, check_records, judge, render_table
 from checker.logorder import Replay
 from checker.logspec import Evaluator
 from checker.logtable import recover
-from checker.logviolation import Violation
 from checker.result import PROPERTIES, Result
-from checker.synclog import FIELDS, LENGTH, Record, parse_log, read_log, read_text
-from spec.errors import SpecError
+from checker.synclog import FIELDS, LENGTH, Record, read_log, read_text
 
 DATA = Path(__file__).parent / "data" / "synclog"
 LOGS = ("coop", "coop_2x1", "coop_void", "pp", "pp_s2", "pp_void", "ws", "ws_2x1", "ws_c22", "ws_void")
@@ -234,7 +230,7 @@ def explains(records: Sequence[Record]) -> bool:
             assert barriers[record.values[0]].phase == amount + 1
             assert amount % 2 == record.values[1]
     arrivals = [
-        i for i, r in enumerate(records) if r.kind in AFTER and "wait" not in r.kind or r.kind.endswith("er_wait")
+        i for i, r in enumerate(records) if (r.kind in AFTER and "wait" not in r.kind) or r.kind.endswith("er_wait")
     ]
     assert all(happened[i] == 1 for i in arrivals), "an effect is missing or doubled"
     assert all(b.pending == b.count and b.tx == 0 for b in barriers.values()), "a phase is left incomplete"
@@ -272,7 +268,7 @@ class Log:
         self.touched = Counter(
             r.values[1] if r.kind == "tma_load" else r.values[0]
             for r in records
-            if r.kind.startswith("cluster_") and r.kind != "cluster_barrier_init" or r.kind == "tma_load"
+            if (r.kind.startswith("cluster_") and r.kind != "cluster_barrier_init") or r.kind == "tma_load"
         )
         self.waited = Counter(r.values[0] for r in records if r.kind in WAITS)
 
@@ -474,7 +470,7 @@ def edits_of(log_name: str, seed: int) -> Iterator[Edit]:
                 for value in other_values(log, i, name, rng):
                     changed = with_value(rs[i], name, value)
                     argument = why_change_is_legal(log, i, name, value)
-                    yield Edit(f"change {kind} {name}", rs[:i] + (changed,) + rs[i + 1 :], i, argument)
+                    yield Edit(f"change {kind} {name}", (*rs[:i], changed, *rs[i + 1 :]), i, argument)
     yield from swaps(log, rng, 20)
     yield from moves(log, rng, 24)
     for _ in range(10):
@@ -493,7 +489,7 @@ def edits_of(log_name: str, seed: int) -> Iterator[Edit]:
         after = [r.kind for r in rs[i:] if r.warp == warp]
         if rs[i].kind == "cluster_barrier_init" and {"fence_barrier_init", "syncthreads"} <= {*after}:
             legal["cluster_barrier_init"] = "any thread may initialise; its fence and its __syncthreads follow"
-        moved = rs[:i] + (replace(rs[i], warp=warp),) + rs[i + 1 :]
+        moved = (*rs[:i], replace(rs[i], warp=warp), *rs[i + 1 :])
         yield Edit(f"other warp {rs[i].kind}", moved, i, legal.get(rs[i].kind, ""))
 
 

@@ -1,5 +1,6 @@
 """Logs of kernels that were never recorded: a small machine runs warp programs under random schedules and logs them as
-CUTLASS would, with any delay between an operation and its entry. Every such log is a legal behaviour and must be accepted.
+CUTLASS would, with any delay between an operation and its entry. Every such log is a legal behaviour and must be
+accepted.
 
 The machine's mbarrier is written here from the PTX text, not taken from the spec, so that the two are compared.
 """
@@ -51,7 +52,9 @@ class Mbarrier:
 
 @dataclass
 class Machine:
-    """Runs warp programs. An operation is two steps, its effect and its entry, in the order in which CUTLASS has them."""
+    """Runs warp programs. An operation is two steps, its effect and its entry, in the order in which CUTLASS has
+    them.
+    """
 
     programs: dict[int, Iterator[Op]]
     lanes: dict[int, int]
