@@ -21,6 +21,7 @@ def check_pipeline(
     *,
     command: str,
     properties: Sequence[str] = (),
+    engine: str = "search",
     limit: int = 0,
     timeout: float = 0.0,
     memory: int = 0,

@@ -13,7 +13,7 @@ import checker.waiting as waiting
 from checker.result import Blocked, Trace, TraceStep
 from spec.errors import SpecError
 from spec.expr import evaluate
-from spec.machine import Action, Check, Machine
+from spec.machine import Action, Check, Machine, Variable
 
 State = dict[str, int]
 
@@ -114,8 +114,7 @@ def changes(machine: Machine, before: State, after: State) -> dict[str, str]:
     for variable in machine.variables:
         name = variable.name
         if before[name] != after[name] and not variable.ghost and not name.startswith("at."):
-            old, new = (_signed(name, state[name], variable.width) for state in (before, after))
-            found[name] = f"{old}->{new}"
+            found[name] = f"{_text(variable, before[name])}->{_text(variable, after[name])}"
     return found
 
 
@@ -135,5 +134,8 @@ def _counter(machine: Machine, role: str) -> str:
     return next(one.counter for one in machine.roles if one.name == role)
 
 
-def _signed(name: str, value: int, width: int) -> int:
-    return value - (1 << width) if name.endswith(".tx") and value >> width - 1 else value
+def _text(variable: Variable, value: int) -> str:
+    if variable.labels:
+        return variable.labels[value]
+    negative = variable.name.endswith(".tx") and value >> variable.width - 1
+    return str(value - (1 << variable.width) if negative else value)

@@ -1,0 +1,171 @@
+"""verify: reads the command line, asks the engines, writes the answer whole or not at all, and chooses the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from checker.result import EXIT_CANNOT_RUN, EXIT_CODE, Result
+from checker.usage import UsageError, make_parser
+from spec.errors import SpecError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs `verify`; gives the exit code: 0 proved, 1 violated, 2 could not run, 3 undetermined."""
+    try:
+        parser = make_parser()
+        options = parser.parse_args(arguments)
+        if options.command is None:
+            raise UsageError("which command? see verify --help")
+        return _COMMANDS[options.command](options)
+    except SpecError as error:
+        print(f"verify: error: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        print("verify: error: interrupted", file=sys.stderr)
+    except Exception as error:
+        message = " ".join(str(error).split())
+        print(f"verify: error: internal error, {type(error).__name__}: {message}", file=sys.stderr)
+        if os.environ.get("VERIFY_TRACEBACK"):
+            raise
+    return EXIT_CANNOT_RUN
+
+
+# ---------------------------------------------------------------- commands
+
+
+def _pipeline(options: argparse.Namespace) -> int:
+    from spec.library import PIPELINES
+
+    if options.model not in PIPELINES:
+        raise UsageError(f"no pipeline class {options.model!r}: use one of {', '.join(PIPELINES)}")
+    kernel = PIPELINES[options.model]
+    known = kernel.parameter_names()
+    settings = {
+        name: getattr(options, name)
+        for name in ("stages", "consumers", "producers", "trips", "bytes")
+        if getattr(options, name) is not None
+    }
+    for name in settings:
+        if name not in known:
+            raise UsageError(f"--{name}: {options.model} has no {name}")
+    shown = ["stages", *(name for name in ("consumers",) if name in known), *(s for s in settings if s != "stages")]
+    return _finish([_check(kernel, settings, options, tuple(dict.fromkeys(shown)))], options)
+
+
+def _spec(options: argparse.Namespace) -> int:
+    from checker.load import load_classes
+
+    settings = dict(options.settings)
+    for name in ("stages", "trips"):
+        if getattr(options, name) is not None:
+            settings[name] = getattr(options, name)
+    results = []
+    for text in options.models:
+        path, _, name = text.partition(":")
+        for kernel in load_classes(path, name):
+            results.append(_check(kernel, settings, options, tuple(dict.fromkeys(("stages", *settings)))))
+    return _finish(results, options)
+
+
+def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, shown: tuple[str, ...]) -> Result:
+    from dataclasses import replace
+
+    from checker.check import check_pipeline
+
+    result = check_pipeline(
+        kernel(**settings),
+        command=options.command,
+        properties=options.properties,
+        engine="search+smt" if options.prove and options.engine == "search" else options.engine,
+        limit=options.limit,
+        timeout=options.timeout,
+        memory=options.memory << 30,
+        reduced=not options.unreduced,
+    )
+    file = sys.modules[kernel.__module__].__file__ if options.command == "spec" else None
+    model = {} if file is None else {"file": os.path.abspath(file), "class": kernel.__name__}
+    return replace(result, extra={**result.extra, "shown": shown, "model": model})
+
+
+def _log(options: argparse.Namespace) -> int:
+    from checker.logcheck import check_log
+
+    return _finish([check_log(path) for path in options.files], options)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from checker.replay import replay_file
+
+    return _finish([replay_file(options.trace)], options)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from checker.explain import explain
+
+    print(explain(options.id))
+    return 0
+
+
+_COMMANDS = {"pipeline": _pipeline, "spec": _spec, "log": _log, "replay": _replay, "explain": _explain}
+
+
+# ---------------------------------------------------------------- output
+
+
+def _finish(results: list[Result], options: argparse.Namespace) -> int:
+    """Writes the results; the worst verdict decides: violated over undetermined over proved."""
+    codes = [EXIT_CODE[result.verdict] for result in results]
+    _write(_text(results, options) if options.format == "text" else _json(results), options.output)
+    return max(codes, key=(0, 3, 1).index)
+
+
+def _text(results: list[Result], options: argparse.Namespace) -> str:
+    from checker.report import render
+
+    parts = []
+    for result in results:
+        if "table" in result.extra:
+            from checker.logcheck import render_table
+
+            parts.append(render_table(result))
+        parts.append(render(result, every_step=getattr(options, "every_step", False)))
+    return "\n".join(parts)
+
+
+def _json(results: list[Result]) -> str:
+    from checker.json_report import to_object
+
+    objects = [to_object(result) for result in results]
+    if len(objects) == 1:
+        return json.dumps(objects[0], indent=1)
+    from checker.result import worst
+
+    together = {key: objects[0][key] for key in ("schema", "tool", "version", "command")}
+    return json.dumps({**together, "verdict": worst(result.verdict for result in results), "results": objects}, indent=1)
+
+
+def _write(text: str, path: str | None) -> None:
+    """To standard output, or whole to a file: it appears under its name only when it is complete."""
+    if path is None:
+        print(text)
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".verify-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise SpecError(f"-o {path}: {error.strerror or error}") from None

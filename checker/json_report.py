@@ -1,0 +1,70 @@
+"""Results as the JSON object that scripts rely on: schema 1."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from checker.result import Result, Trace
+
+SCHEMA = 1
+
+
+def tool_version() -> str:
+    try:
+        return version("sm90-verify")
+    except PackageNotFoundError:
+        return "0"
+
+
+def to_object(result: Result) -> dict[str, Any]:
+    """One JSON-able object for a result; `trace` is its shortest, and every violated property carries its own as well."""
+    properties = []
+    for finding in result.findings:
+        entry: dict[str, Any] = {"id": finding.id, "verdict": finding.verdict}
+        if finding.note:
+            entry["note"] = finding.note
+        if finding.trace is not None:
+            entry["trace"] = _trace(finding.trace)
+        properties.append(entry)
+    extra = {key: value for key, value in result.extra.items() if key not in ("shown", "model")}
+    return {
+        "schema": SCHEMA,
+        "tool": "verify",
+        "version": tool_version(),
+        "command": result.command,
+        "model": {"name": result.model, "parameters": result.parameters, **result.extra.get("model", {})},
+        "verdict": result.verdict,
+        "engine": result.engine,
+        "scope": result.scope,
+        "states": result.states,
+        "transitions": result.transitions,
+        "seconds": round(result.seconds, 4),
+        "properties": properties,
+        "trace": None if result.trace is None else _trace(result.trace),
+        "notes": list(result.notes),
+        **extra,
+    }
+
+
+def _trace(trace: Trace) -> dict[str, Any]:
+    return {
+        "property": trace.property,
+        "because": trace.because,
+        "steps": [
+            {
+                "role": step.role,
+                "op": step.op,
+                "object": step.object,
+                "file": step.file,
+                "line": step.line,
+                "changes": step.changes,
+                "action": step.action,
+            }
+            for step in trace.steps
+        ],
+        "blocked": [
+            {"role": entry.role, "waits_for": entry.waits_for, "phase": entry.phase, "missing": entry.missing}
+            for entry in trace.blocked
+        ],
+    }

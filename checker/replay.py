@@ -1,0 +1,57 @@
+"""`verify replay`: takes a counterexample as --format json wrote it, builds its model again, and executes it step by step."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from checker.result import UNDETERMINED, VIOLATED, Blocked, Finding, Result, Trace, TraceStep
+from checker.trace import replay
+from spec.compile import compile_pipeline
+from spec.errors import SpecError
+from spec.pipeline import Pipeline
+
+
+def replay_file(path: str) -> Result:
+    """Violated if the trace reproduces its violation on the model; SpecError if it does not belong to it."""
+    start = time.perf_counter()
+    try:
+        with open(path, encoding="utf-8") as file:
+            written = json.load(file)
+    except OSError as error:
+        raise SpecError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise SpecError(f"{path}: not a JSON file: write one with --format json -o {path}") from None
+    try:
+        trace = _trace(written["trace"])
+        pipeline = _pipeline(written["model"], written["command"])
+    except (KeyError, TypeError, AttributeError):
+        raise SpecError(f"{path}: no trace of a pipeline or spec in it: write one with --format json") from None
+    machine = compile_pipeline(pipeline)
+    if replay(machine, trace):
+        finding = Finding(trace.property, VIOLATED, trace)
+    else:
+        finding = Finding(trace.property, UNDETERMINED, note="the trace can be executed, but does not end in the violation")
+    scope = {"trips": machine.parameters.get("trips")}
+    seconds = time.perf_counter() - start
+    return Result("replay", machine.name, machine.parameters, "replay", (finding,), scope, seconds=seconds)
+
+
+def _pipeline(model: dict[str, Any], command: str) -> Pipeline:
+    from checker.load import load_classes
+    from spec.library import PIPELINES
+
+    if command == "spec":
+        (kernel,) = load_classes(model["file"], model["class"])
+    elif command == "pipeline" and model["name"] in PIPELINES:
+        kernel = PIPELINES[model["name"]]
+    else:
+        raise KeyError(command)
+    return kernel(**model["parameters"])
+
+
+def _trace(written: dict[str, Any]) -> Trace:
+    steps = tuple(TraceStep(**step) for step in written["steps"])
+    blocked = tuple(Blocked(**entry) for entry in written["blocked"])
+    return Trace(written["property"], written["because"], steps, blocked)

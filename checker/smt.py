@@ -1,0 +1,204 @@
+"""Bounded search in Z3: the shortest violation of each property, or that there is none up to a number of steps.
+
+It decides the same question as breadth-first search does and shares nothing with it but the Machine: a violation of a state
+counts the steps to it, a violation by a step counts that step too, and a step that a check halts is not followed. One thing
+it cannot see is a role that never runs again while others go on for ever: no single state shows that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checker.read_z3 import Term, number_in, symbol, z3_module
+from checker.search import Violation
+from checker.unroll import Relation, initial_state, relation, renaming, state_terms, take
+from spec.expr import evaluate
+from spec.machine import LIMIT, Check, Machine
+
+
+@dataclass
+class Bounded:
+    """What a bounded search found: no property but those in `violations` is violated within `depth` steps.
+
+    ran_out: what ended the search before the depth that was asked for, if something did.
+    """
+
+    depth: int = -1
+    violations: dict[str, Violation] = field(default_factory=dict)
+    ran_out: str = ""
+    seconds: float = 0.0
+
+
+def bounded(
+    machine: Machine,
+    depth: int,
+    properties: Sequence[str] | None = None,
+    *,
+    timeout: float = 0.0,
+    ordered: bool = True,
+    lemmas: Iterable[Term] = (),
+    stop_at_first: bool = False,
+) -> Bounded:
+    """Searches all schedules of up to `depth` steps for the shortest violation of each property (default: all).
+
+    timeout: seconds for the whole search, 0 for no bound. ordered: rule out all but one order of independent steps.
+    lemmas: terms over the variables of `relation(machine).before` that every reachable state is known to satisfy.
+    Raises ValueError for a property that the machine does not have, and for an empty set of properties.
+    """
+    wanted = [*machine.properties, LIMIT] if properties is None else list(properties)
+    if not wanted:
+        raise ValueError("a search for no property at all: name at least one")
+    unknown = [name for name in wanted if name not in (*machine.properties, LIMIT)]
+    if unknown:
+        raise ValueError(f"{machine.name} has no property {unknown[0]!r}: use {', '.join(machine.properties)}")
+    unrolling = Unrolling(relation(machine, ordered=ordered), tuple(lemmas))
+    return _search(unrolling, depth, wanted, timeout, stop_at_first)
+
+
+class Unrolling:
+    """Copies of a relation from the initial state on, one step after another, in one incremental solver."""
+
+    def __init__(self, step: Relation, lemmas: tuple[Term, ...] = ()) -> None:
+        self.z3 = z3_module()
+        self.step, self.lemmas = step, lemmas
+        self.solver = self.z3.SolverFor("QF_FD")
+        names = dict.fromkeys((*step.wrong_state, *step.wrong_step))
+        false = self.z3.BoolVal(False)
+        wrong = {name: (step.wrong_state.get(name, false), step.wrong_step.get(name, false)) for name in names}
+        self.places = {name: number for number, name in enumerate(names)}
+        pairs = [term for name in names for term in wrong[name]]
+        self.everything = self.z3.And([step.step, step.ordered, *pairs, *lemmas])
+        self.copies: list[list[Term]] = []
+        self.solver.add(self.z3.substitute(step.initial, *self._names(0)))
+        self._assert_lemmas(0)
+
+    def _names(self, number: int) -> list[tuple[Term, Term]]:
+        """What the terms of the relation are called at the step from state `number` on."""
+        step, pairs = self.step, []
+        for here, state in ((number, step.before), (number + 1, step.after)):
+            pairs += renaming(state, state_terms(step.machine, f"@{here}"))
+        for here, (who, pick) in ((number, (step.who, step.pick)), (number + 1, (step.who_next, step.pick_next))):
+            pairs += [(who, symbol(f"who@{here}", who.size())), (pick, symbol(f"pick@{here}", pick.size()))]
+        return pairs
+
+    def _copy(self, number: int) -> list[Term]:
+        """step, ordered, (wrong state, wrong step) of each property, and the lemmas, from state `number` on."""
+        while len(self.copies) <= number:
+            self.copies.append(self.z3.substitute(self.everything, *self._names(len(self.copies))).children())
+        return self.copies[number]
+
+    def _assert_lemmas(self, number: int) -> None:
+        if self.lemmas:
+            self.solver.add(*self._copy(number)[-len(self.lemmas) :])
+
+    def extend(self, number: int) -> None:
+        """Takes the step from state `number`."""
+        self.solver.add(self._copy(number)[0])
+        if number:
+            self.solver.add(self._copy(number - 1)[1])
+        self._assert_lemmas(number + 1)
+
+    def wrong(self, length: int, name: str) -> Term:
+        """The property is violated after exactly `length` steps, the last of which need not have an end."""
+        if name not in self.places:
+            return self.z3.BoolVal(False)
+        place = 2 + 2 * self.places[name]
+        if not length:
+            return self._copy(0)[place]
+        last = self._copy(length - 1)
+        return self.z3.Or(last[place + 1], self.z3.And(last[0], self._copy(length)[place]))
+
+    def actions(self, model: Any, length: int) -> tuple[int, ...]:
+        """The actions of the schedule in a model, each taken again by the reference meaning of expressions."""
+        machine = self.step.machine
+        state, found = initial_state(machine), []
+        for number in range(length):
+            who = number_in(model, symbol(f"who@{number}", self.step.who.size()))
+            pick = number_in(model, symbol(f"pick@{number}", self.step.pick.size()))
+            location = state[machine.roles[who].counter] if who < len(machine.roles) else None
+            ways = self.step.ways[who, location]
+            index = ways[pick] if len(ways) > 1 else ways[0]
+            after = take(machine, state, index)
+            if after is None:
+                raise RuntimeError(f"step {number} of the schedule found by Z3 cannot be taken: the readings differ")
+            found.append(index)
+            state = after
+        return tuple(found)
+
+
+def _search(unrolling: Unrolling, depth: int, wanted: list[str], timeout: float, stop_at_first: bool) -> Bounded:
+    z3, result, start = z3_module(), Bounded(), time.perf_counter()
+    left = list(wanted)
+    for length in range(depth + 1):
+        wrong = {name: unrolling.wrong(length, name) for name in left}
+        while left:
+            remaining = timeout - (time.perf_counter() - start) if timeout else 0.0
+            if timeout and remaining <= 0:
+                result.ran_out = f"the timeout of {timeout:g} s"
+                break
+            if timeout:
+                unrolling.solver.set("timeout", int(remaining * 1000) + 1)
+            asked = z3.Bool(f"asked {length} {len(left)}")
+            unrolling.solver.add(z3.Implies(asked, z3.Or([wrong[name] for name in left])))
+            answer = unrolling.solver.check(asked)
+            if answer == z3.sat:
+                model = unrolling.solver.model()
+                actions = unrolling.actions(model, length)
+                found = violation_of(unrolling.step.machine, actions, left)
+                result.violations[found.property] = found
+                left.remove(found.property)
+            unrolling.solver.add(z3.Not(asked))
+            if answer == z3.unsat:
+                break
+            if answer == z3.unknown:
+                result.ran_out = f"the timeout of {timeout:g} s"
+                break
+        if result.ran_out or (stop_at_first and result.violations):
+            break
+        result.depth = length
+        if not left:
+            break
+        unrolling.extend(length)
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+def violation_of(machine: Machine, actions: tuple[int, ...], properties: Sequence[str]) -> Violation:
+    """The first of the properties that the schedule violates at its end, by the reference meaning of expressions.
+
+    Raises RuntimeError if it violates none of them: then a reading of the machine is wrong.
+    """
+    states = [initial_state(machine)]
+    for index in actions[:-1]:
+        states.append(_taken(machine, states[-1], index))
+    if actions:
+        for check in machine.actions[actions[-1]].checks:
+            if check.property in properties and evaluate(check.when, states[-1]):
+                return Violation(check.property, check.because, check.object, actions, True)
+        states.append(_taken(machine, states[-1], actions[-1]))
+    for check in state_checks(machine, states[-1]):
+        if check.property in properties and evaluate(check.when, states[-1]):
+            return Violation(check.property, check.because, check.object, actions, False)
+    able = any(take(machine, states[-1], index) is not None for index in range(len(machine.actions)))
+    stuck = tuple(role.name for role in machine.roles if not role.locations[states[-1][role.counter]].final)
+    if "deadlock" in properties and stuck and not able:
+        names = stuck[0] if len(stuck) == 1 else f"{', '.join(stuck[:-1])} and {stuck[-1]}"
+        return Violation("deadlock", f"{names} can never run again", "", actions, False, stuck)
+    raise RuntimeError("the schedule found by Z3 violates nothing when it is executed: the readings differ")
+
+
+def state_checks(machine: Machine, state: dict[str, int]) -> Iterable[Check]:
+    """The checks that stand in a state: those of the machine, and those of each role's location."""
+    yield from machine.checks
+    for role in machine.roles:
+        yield from role.locations[state[role.counter]].checks
+
+
+def _taken(machine: Machine, state: dict[str, int], index: int) -> dict[str, int]:
+    after = take(machine, state, index)
+    if after is None:
+        raise RuntimeError(f"{machine.actions[index].name} cannot be taken in this schedule")
+    return after

@@ -1,0 +1,244 @@
+"""The mbarrier of spec.hopper: against a model written independently, and against what an H100 was seen to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spec import hopper
+from spec.expr import Expr, Field, Lit, evaluate
+from spec.hopper import Mbarrier, Step
+
+LIMIT = (1 << 20) - 1
+
+
+class Independent:
+    """An mbarrier as the PTX ISA's prose has it, on plain integers; None stands for undefined behaviour."""
+
+    def __init__(self, count: int) -> None:
+        self.expected, self.pending, self.tx, self.phase = count, count, 0, 0
+
+    def do(self, name: str, n: int, m: int = 0) -> bool:
+        """Whether the operation is defined; n: its count or bytes, m: bytes of arrive_drop.expect_tx."""
+        arrivals = {"arrive": n, "arrive_expect_tx": 1, "no_complete": n, "drop": n}.get(name, 0)
+        self.tx += {"expect_tx": n, "complete_tx": -n, "arrive_expect_tx": n, "drop": m}.get(name, 0)
+        if abs(self.tx) > LIMIT or arrivals > self.pending:
+            return False
+        if name == "drop":
+            self.expected -= n
+            if self.expected <= 0:
+                return False
+        self.pending -= arrivals
+        if name == "expect_tx":
+            return not (self.pending == 0 and self.tx == 0)
+        if name == "complete_tx" and self.pending == 0 and self.tx < 0:
+            return False
+        if self.pending == 0 and self.tx == 0 and (arrivals or name == "complete_tx"):
+            if name == "no_complete":
+                return False
+            self.phase, self.pending = self.phase + 1, self.expected
+        return True
+
+
+class Machine:
+    """The spec's operations applied to numbers."""
+
+    def __init__(self, count: int) -> None:
+        self.state = {
+            name: evaluate(getattr(Mbarrier.initialised(count), name), {})
+            for name in ("alive", "phase", "expected", "pending", "tx", "observed")
+        }
+        self.completions = 0
+
+    def barrier(self) -> Mbarrier:
+        widths = {name: getattr(Mbarrier.initialised(1), name).width for name in self.state}
+        return Mbarrier(**{name: Field(name, widths[name]) for name in self.state})
+
+    def apply(self, step: Step) -> bool:
+        """Takes a step; whether it was legal, apart from the observation rule."""
+        value = lambda expr: evaluate(expr, self.state)
+        legal = not any(value(part.when) for part in step.illegal if part.property != "phase-lapped")
+        self.completions += value(step.completes)
+        after = {name: value(expr) for name, expr in step.then.items() if name in self.state}
+        self.state.update(after)
+        return legal
+
+    def do(self, name: str, n: int, m: int = 0) -> bool:
+        b = self.barrier()
+        match name:
+            case "arrive":
+                return self.apply(hopper.arrive(b, n))
+            case "arrive_expect_tx":
+                return self.apply(hopper.arrive_expect_tx(b, n))
+            case "no_complete":
+                return self.apply(hopper.arrive_no_complete(b, n))
+            case "drop":
+                return self.apply(hopper.arrive_drop(b, n, m))
+            case "expect_tx":
+                return self.apply(hopper.expect_tx(b, n))
+        return self.apply(hopper.complete_tx(b, n))
+
+    @property
+    def tx(self) -> int:
+        return self.state["tx"] - (1 << hopper.TX_WIDTH) * (self.state["tx"] >> hopper.TX_WIDTH - 1)
+
+    def passes(self, parity: int) -> bool:
+        step = hopper.wait_parity(self.barrier(), parity, Lit(0, 2), 1)
+        return bool(evaluate(step.when, self.state))
+
+
+counts = st.one_of(st.integers(1, 4), st.just(LIMIT))
+sizes = st.one_of(st.sampled_from([0, 16, 1024, 2048, LIMIT]), st.integers(0, LIMIT))
+operations = st.one_of(
+    st.tuples(st.sampled_from(["arrive", "no_complete"]), st.integers(0, 3), st.just(0)),
+    st.tuples(st.sampled_from(["expect_tx", "complete_tx", "arrive_expect_tx"]), sizes, st.just(0)),
+    st.tuples(st.just("drop"), st.integers(1, 2), st.sampled_from([0, 16])),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(counts, st.lists(operations, max_size=25))
+def test_random_operations_agree_with_an_independent_model(count, sequence):
+    independent, machine = Independent(count), Machine(count)
+    for name, n, m in sequence:
+        legal = independent.do(name, n, m)
+        assert machine.do(name, n, m) == legal, (name, n, m)
+        if not legal:
+            return
+        assert machine.state["expected"] == independent.expected
+        assert machine.state["pending"] == independent.pending
+        assert machine.tx == independent.tx
+        assert machine.completions == independent.phase
+        assert machine.state["phase"] == independent.phase & 1
+        for parity in (0, 1):
+            assert machine.passes(parity) == ((independent.phase & 1) != parity)
+
+
+@pytest.mark.parametrize("count", [1, 2, LIMIT])
+def test_init_accepts_its_range(count):
+    step = hopper.init(replace(Mbarrier.initialised(1), alive=Lit(0, 1)), count)
+    assert not evaluate(hopper.violated(step.illegal), {})
+
+
+@pytest.mark.parametrize("count", [0, -1, LIMIT + 1])
+def test_init_outside_its_range_faults(count):
+    step = hopper.init(replace(Mbarrier.initialised(1), alive=Lit(0, 1)), count)
+    assert evaluate(hopper.violated(step.illegal), {})
+
+
+def test_init_of_a_live_barrier_and_use_of_a_dead_one():
+    live = Mbarrier.initialised(3)
+    dead = replace(live, alive=Lit(0, 1))
+    assert evaluate(hopper.violated(hopper.init(live, 1).illegal), {})
+    for step in (hopper.arrive(dead), hopper.expect_tx(dead, 16), hopper.complete_tx(dead, 16), hopper.inval(dead)):
+        assert evaluate(hopper.violated(step.illegal), {})
+
+
+# Sequences that an H100 was seen to execute: operations, then whether parity 0 passes (True: the first phase completed).
+MEASURED = [
+    (3, [("arrive", 1), ("arrive", 1), ("arrive", 1)], True),
+    (3, [], False),
+    (4, [("arrive", 4)], True),
+    (3, [("arrive", 0)], False),
+    (1, [("arrive_expect_tx", 4096), ("complete_tx", 2048)], False),
+    (1, [("arrive_expect_tx", 4096), ("complete_tx", 2048), ("complete_tx", 2048)], True),
+    (1, [("complete_tx", 16)], False),
+    (1, [("complete_tx", 16), ("arrive_expect_tx", 16)], True),
+    (2, [("complete_tx", 16), ("arrive", 1), ("expect_tx", 16)], False),
+    (2, [("complete_tx", 16), ("arrive", 1), ("expect_tx", 16), ("arrive", 1)], True),
+    (1, [("arrive_expect_tx", 0)], True),
+    (3, [("drop", 1), ("arrive", 1)], False),
+    (3, [("drop", 1), ("arrive", 1), ("arrive", 1)], True),
+]
+
+
+@pytest.mark.parametrize(("count", "sequence", "completed"), MEASURED)
+def test_what_an_h100_did(count, sequence, completed):
+    machine = Machine(count)
+    for name, n in sequence:
+        assert machine.do(name, n)
+    assert machine.passes(0) is completed
+    assert machine.passes(1) is not completed
+
+
+FAULTS = [
+    (2, [("arrive", 3)]),
+    (1, [("drop", 1)]),
+    (1, [("expect_tx", LIMIT), ("expect_tx", 1)]),
+    (1, [("complete_tx", LIMIT), ("complete_tx", 1)]),
+]
+
+
+@pytest.mark.parametrize(("count", "sequence"), FAULTS)
+def test_what_made_an_h100_fault(count, sequence):
+    machine = Machine(count)
+    *before, last = sequence
+    assert all(machine.do(name, n) for name, n in before)
+    assert not machine.do(*last)
+
+
+def test_the_next_phase_after_a_drop_expects_one_fewer():
+    machine = Machine(3)
+    for name in ("drop", "arrive", "arrive", "arrive", "arrive"):
+        assert machine.do(name, 1)
+    assert machine.completions == 2
+
+
+def test_arrive_no_complete_must_not_complete():
+    assert Machine(3).do("no_complete", 2)
+    assert not Machine(3).do("no_complete", 3)
+
+
+@pytest.mark.parametrize(
+    ("unseen", "distance", "verdict"),
+    [(0, 1, "blocks"), (1, 1, "passes"), (2, 1, "late"), (0, 0, "passes"), (1, 0, "late"), (0, 2, "early"), (1, 2, "blocks")],
+)
+def test_a_wait_is_legal_for_the_current_phase_and_the_one_before(unseen, distance, verdict):
+    """The wait is meant for phase n = distance - 1 after the last one seen; the barrier is in phase `unseen`."""
+    b = replace(Mbarrier.initialised(1), phase=Lit(unseen & 1, 1))
+    step = hopper.wait_parity(b, (distance - 1) & 1, Lit(unseen, 2), distance)
+    illegal = bool(evaluate(hopper.violated(step.illegal), {}))
+    assert illegal == (verdict in ("late", "early"))
+    if not illegal:
+        assert bool(evaluate(step.when, {})) == (verdict == "passes")
+
+
+def test_tokens_pass_after_one_phase_and_are_undefined_after_two():
+    b = Mbarrier.initialised(1)
+    steps = [hopper.wait_token(b, Lit(age, 2)) for age in (0, 1, 2)]
+    assert [evaluate(step.when, {}) for step in steps] == [0, 1, 0]
+    assert [evaluate(hopper.violated(step.illegal), {}) for step in steps] == [0, 0, 1]
+
+
+def test_an_arrival_in_a_phase_whose_predecessor_nobody_saw():
+    b: Mbarrier = replace(Mbarrier.initialised(2), observed=Lit(0, 1))
+    illegal: list[Expr] = [part.when for part in hopper.arrive(b).illegal if part.property == "phase-lapped"]
+    assert [evaluate(when, {}) for when in illegal] == [1]
+
+
+def test_cp_async_arrive_takes_one_more_arrival():
+    machine = Machine(1)
+    assert machine.apply(hopper.cp_async_arrive(machine.barrier()))
+    assert machine.state["pending"] == 2
+    assert machine.do("arrive", 1) and not machine.completions
+    assert machine.do("arrive", 1) and machine.completions == 1
+
+
+def test_a_saturating_count_is_exact_below_its_top():
+    assert [evaluate(hopper.saturating_increment(Lit(n, 2), Lit(1, 1)), {}) for n in range(4)] == [1, 2, 3, 3]
+    assert evaluate(hopper.saturating_increment(Lit(1, 2), Lit(0, 1)), {}) == 1
+
+
+def test_named_barrier_counts_threads():
+    b = hopper.NamedBarrier(Lit(32, 12), Lit(0, 12))
+    assert evaluate(hopper.named_arrive(b, 32, 64, Lit(0, 1)).completes, {}) == 1
+    assert evaluate(hopper.named_arrive(b, 32, 96, Lit(0, 1)).completes, {}) == 0
+    over = hopper.named_arrive(b, 64, 64, Lit(0, 1))
+    assert evaluate(hopper.violated(over.illegal), {}) == 1
+    mixed = hopper.named_arrive(replace(b, count=Lit(96, 12)), 32, 64, Lit(0, 1))
+    assert evaluate(hopper.violated(mixed.illegal), {}) == 1
+    again = hopper.named_arrive(b, 32, 64, Lit(1, 1))
+    assert evaluate(hopper.violated(again.illegal), {}) == 1
