@@ -36,6 +36,7 @@ class Evaluator:
     """Evaluates operations of spec.hopper by name; the memo makes a log of thousands of them cheap."""
 
     memo: dict[tuple[object, ...], Outcome] = field(default_factory=dict)
+    met: dict[tuple[int, int, int, bool], tuple[int, int, Outcome]] = field(default_factory=dict)
 
     def init(self, state: State, count: int) -> Outcome:
         """mbarrier.init with any 32-bit count."""
@@ -75,9 +76,12 @@ class Evaluator:
 
     def named_arrive(self, arrived: int, opened: int, count: int, again: bool) -> tuple[int, int, Outcome]:
         """One warp arrives at a named barrier: the arrived threads and the count afterwards, and the outcome."""
-        barrier = NamedBarrier(Lit(arrived, NAMED_WIDTH), Lit(opened, NAMED_WIDTH))
-        step = hopper.named_arrive(barrier, 32, count, Lit(int(again), 1))
-        return _value(step.then["arrived"]), _value(step.then["count"]), _outcome(step, DEAD)
+        key = (arrived, opened, count, again)
+        if key not in self.met:
+            barrier = NamedBarrier(Lit(arrived, NAMED_WIDTH), Lit(opened, NAMED_WIDTH))
+            step = hopper.named_arrive(barrier, 32, count, Lit(int(again), 1))
+            self.met[key] = (_value(step.then["arrived"]), _value(step.then["count"]), _outcome(step, DEAD))
+        return self.met[key]
 
     def _sized(self, name: str, state: State, count: int) -> Outcome:
         """An operation with a byte count, which is a 32-bit operand; beyond the tx range every value is as bad."""

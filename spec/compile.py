@@ -125,8 +125,10 @@ class _Compiler:
     def _nodes(self) -> Iterable[tuple[Program, int, Node]]:
         return ((program, index, node) for program in self.programs for index, node in enumerate(program.nodes))
 
-    def _new(self, name: str, width: int, initial: int, about: str, ghost: bool = False) -> Field:
-        self.variables.append(Variable(name, width, initial, about, ghost))
+    def _new(
+        self, name: str, width: int, initial: int, about: str, ghost: bool = False, labels: tuple[str, ...] = ()
+    ) -> Field:
+        self.variables.append(Variable(name, width, initial, about, ghost, labels))
         return Field(name, width)
 
     def _counter(self, program: Program) -> Field:
@@ -210,9 +212,10 @@ class _Compiler:
         for name, expected in read.items():
             if expected and name in self.tags:
                 width = len(self.tags[name]).bit_length()
-                about = f"what {name} holds: {', '.join(f'{v} = {t!r}' for t, v in self.tags[name].items())}"
                 start = self.tags[name][self.pipeline.layout.holds[name]] if name in self.pipeline.layout.holds else 0
-                self.content[name] = self._new(f"{name}.holds", width, start, about)
+                self.content[name] = self._new(
+                    f"{name}.holds", width, start, f"what {name} holds", labels=("nothing", *_labels(self.tags[name]))
+                )
         self.copies: dict[_Copies, tuple[Field, Field | None, tuple[tuple[str, int, int], ...]]] = {}
         names: dict[str, int] = {}
         for key, issues in copies.items():
@@ -220,7 +223,8 @@ class _Compiler:
             number = names[base] = names.get(base, 0) + 1
             name = base if number == 1 else f"{base}{number}"
             tags = self.tags[key.write.object]
-            busy = self._new(name, len(tags).bit_length(), 0, f"copy into {key.write.object} in flight, by its content")
+            about, labels = f"the copy in flight into {key.write.object}", ("none", *_labels(tags))
+            busy = self._new(name, len(tags).bit_length(), 0, about, labels=labels)
             piece = None
             if key.pieces > 1:
                 piece = self._new(
@@ -691,7 +695,7 @@ class _Compiler:
             guard = all_of((busy != 0, ~last))
             self.actions.append(Action(name, COPIES, text, thing, None, None, guard, updates, checks, source))
             landed = (*landed, (piece.name, Lit(0, piece.width)))
-        text = f"land, {key.bytes // key.pieces} bytes to {key.barrier}:"
+        text = "land"
         guard = all_of((busy != 0, last))
         self.actions.append(
             Action(f"{COPIES} {busy.name} lands", COPIES, text, thing, None, None, guard, landed, checks, source)
@@ -949,6 +953,10 @@ def _words(node: Node) -> tuple[str, str]:
         case op.Setmaxnreg():
             return f"setmaxnreg.{node.operation.kind} {node.operation.registers}", "registers"
     return type(node.operation).__name__, ""
+
+
+def _labels(tags: Iterable[Hashable]) -> tuple[str, ...]:
+    return tuple(_tag_text(tag) or "data" for tag in tags)
 
 
 def _tag_text(tag: Hashable) -> str:

@@ -178,7 +178,7 @@ def arrive_drop(b: Mbarrier, count: int = 1, expect: int = 0, *, observe: bool =
     step = _arrive_on(b, expected, tx, count, observe)
     empty = Illegal(
         "arrival-count",
-        step.completes & (expected == 0) | (b.expected < Lit(count, b.expected.width)),
+        b.expected <= Lit(count, b.expected.width),
         "arrive_drop leaves a barrier that expects no arrival at all",
     )
     out_of_range = Illegal("tx-count", _out_of_range(tx), "the tx-count leaves its range of +-(2^20-1) bytes")

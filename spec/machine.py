@@ -26,6 +26,8 @@ class Variable:
     initial: int
     about: str
     ghost: bool = False
+    labels: tuple[str, ...] = ()
+    """What each value stands for, where it is not a number."""
 
 
 @dataclass(frozen=True)

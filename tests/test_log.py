@@ -74,7 +74,8 @@ def renumbered(records: Sequence[Record]) -> tuple[Record, ...]:
     """The entries with lines and `at` as if the log had been printed so."""
     at, out = 1, []
     for number, record in enumerate(records):
-        out.append(replace(record, line=number + 2, at=at))
+        r = record
+        out.append(Record(number + 2, at, r.kind, r.source_line, r.time, r.warp, r.values))
         at += LENGTH[record.kind]
     return tuple(out)
 
@@ -461,11 +462,11 @@ def edits_of(log_name: str, seed: int) -> Iterator[Edit]:
     for index, record in enumerate(rs):
         by_kind[record.kind].append(index)
     for kind, indices in by_kind.items():
-        for i in rng.sample(indices, min(4, len(indices))):
+        for i in rng.sample(indices, min(3, len(indices))):
             yield Edit(f"remove {kind}", rs[:i] + rs[i + 1 :], i, why_removal_is_legal(log, i))
         for i in rng.sample(indices, min(2, len(indices))):
             yield Edit(f"duplicate {kind}", rs[: i + 1] + rs[i:], i, why_duplicate_is_legal(log, i))
-        for i in rng.sample(indices, min(3, len(indices))):
+        for i in rng.sample(indices, min(2, len(indices))):
             for name in FIELDS[kind]:
                 for value in other_values(log, i, name, rng):
                     changed = with_value(rs[i], name, value)
