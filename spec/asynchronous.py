@@ -8,6 +8,7 @@ until the instruction that waits for its group: that it may be over earlier help
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
 from spec import operations as op
 from spec.operations import Access
 

@@ -1,0 +1,126 @@
+"""Questions about a traced program that need no hardware: what can follow, what has just happened, who is at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from spec import operations as op
+from spec.accesses import accesses_of
+from spec.operations import Access
+from spec.program import Node, Program
+
+
+def blocks_inside(operation: op.Operation | None) -> bool:
+    return isinstance(operation, op.CtaSync | op.WarpSync) or (isinstance(operation, op.NamedSync) and operation.blocks)
+
+
+def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
+    match operation:
+        case op.NamedSync():
+            return f"bar{operation.id}"
+        case op.CtaSync():
+            return "cta"
+        case op.WarpSync():
+            return f"warp.{program.role}"
+    return None
+
+
+def final_nodes(program: Program) -> list[int]:
+    return [index for index, node in enumerate(program.nodes) if not node.successors]
+
+
+def is_local(operation: op.Operation | None) -> bool:
+    return isinstance(operation, op.Touch | op.Group | op.Fence | op.Store)
+
+
+def kind_of(node: Node) -> str:
+    match node.operation:
+        case None:
+            return "loop" if node.loop else "end"
+        case op.Wait():
+            return "wait" if node.operation.kind == "wait" else "peek"
+        case op.Arrive(kind="arrive"):
+            return "arrive"
+        case op.Load():
+            return "load"
+        case op.Transaction() if node.operation.bytes >= 0:
+            return "expect"
+    return "local" if is_local(node.operation) else "other"
+
+
+def just_waited(program: Program, distance: int) -> list[tuple[str, ...]]:
+    """By node, the barriers whose wait the role has passed, on every path, with only accesses, groups, fences and other
+    waits since: nothing that another role could have needed. Only waits of at least that distance count: one of distance 0
+    sees no phase that was not seen before."""
+    unknown = None
+    found: list[tuple[str, ...] | None] = [(), *[unknown] * (len(program.nodes) - 1)]
+    changed = True
+    while changed:
+        changed = False
+        for index, node in enumerate(program.nodes):
+            here = found[index]
+            if here is None:
+                continue
+            for answer, target in node.successors.items():
+                then = waited_after(node, here, answer, distance)
+                before = found[target]
+                joined = then if before is None else tuple(name for name in before if name in then)
+                if joined != before:
+                    found[target] = joined
+                    changed = True
+    return [names or () for names in found]
+
+
+def waited_after(node: Node, before: tuple[str, ...], answer: Hashable, distance: int) -> tuple[str, ...]:
+    wait = node.operation
+    if isinstance(wait, op.Wait):
+        if answer is False or isinstance(wait.phase, op.Token) or wait.barrier in before or node.distance < distance:
+            return before
+        return (*before, wait.barrier)
+    return before if is_local(wait) else ()
+
+
+def soon(program: Program) -> list[list[Access]]:
+    """By node, the accesses that can start without anything from another role: its own, and those that follow it with
+    only the role's own accesses, groups and fences in between."""
+    soon = [dict.fromkeys(accesses_of(node.operation)) for node in program.nodes]
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(program.nodes) - 1, -1, -1):
+            if is_local(program.nodes[index].operation):
+                for target in program.nodes[index].successors.values():
+                    missing = [access for access in soon[target] if access not in soon[index]]
+                    soon[index].update(dict.fromkeys(missing))
+                    changed |= bool(missing)
+    return [list(accesses) for accesses in soon]
+
+
+def before_dec(program: Program) -> list[int]:
+    """The locations from which the role can still execute setmaxnreg.dec."""
+    before = {
+        index
+        for index, node in enumerate(program.nodes)
+        if isinstance(node.operation, op.Setmaxnreg) and node.operation.kind == "dec"
+    }
+    size = -1
+    while size != len(before):
+        size = len(before)
+        before |= {index for index, node in enumerate(program.nodes) if before & set(node.successors.values())}
+    inside = [index for index, node in enumerate(program.nodes) if blocks_inside(node.operation)]
+    entered = [len(program.nodes) + number for number, index in enumerate(inside) if index in before]
+    return sorted((*before, *entered))
+
+
+def arrivals_ahead(program: Program) -> list[list[str]]:
+    """By node, the barriers on which the role can still arrive, whatever the answers."""
+    own = [{node.operation.barrier: None} if isinstance(node.operation, op.Arrive) else {} for node in program.nodes]
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(program.nodes) - 1, -1, -1):
+            for target in program.nodes[index].successors.values():
+                missing = [name for name in own[target] if name not in own[index]]
+                own[index].update(dict.fromkeys(missing))
+                changed |= bool(missing)
+    return [list(names) for names in own]
