@@ -358,3 +358,50 @@ def test_wait_for_a_phase_of_the_old_object() -> None:
                 yield self.cta_sync()
 
     assert "phase-lapped" in explored(CountsOn()).violations
+
+
+# ---------------------------------------------------------------- waits out of step
+
+
+def test_wait_that_passes_early() -> None:
+    """A fresh barrier lets parity 1 pass: right for the phase before the first, wrong for the one after it."""
+
+    class Early(Pipeline):
+        ahead = 1
+        x = barrier(arrivals=1)
+
+        @role(warps=1)
+        def waiter(self):
+            at = PipelineState.start(1, producer=not self.ahead).advance(self.ahead)
+            yield self.x.wait(at.phase)
+
+    violations = explored(Early()).violations
+    assert set(violations) == {"phase-lapped"}
+    assert "can pass too early" in violations["phase-lapped"].because
+    assert explored(Early(ahead=0)).violations == {}
+
+
+def test_wait_that_is_lapped() -> None:
+    """Each phase is seen by the role that arrives, but not by the one that is slow."""
+
+    class Lapped(Pipeline):
+        rounds = 2
+        x = barrier(arrivals=1)
+
+        @role(warps=1)
+        def fast(self):
+            at = PipelineState.start(1)
+            for _ in range(self.rounds):
+                yield self.x.arrive()
+                yield self.x.wait(at.phase)
+                at += 1
+
+        @role(warps=1)
+        def slow(self):
+            yield self.x.wait(0)
+
+    violations = explored(Lapped()).violations
+    assert set(violations) == {"phase-lapped", "deadlock"}
+    assert "two phases ahead" in violations["phase-lapped"].because
+    assert violations["deadlock"].stuck == ("slow",)
+    assert explored(Lapped(rounds=1)).violations == {}
