@@ -243,7 +243,7 @@ class _Compiler:
         delta = (change.registers - before) * program.me.threads
         wrong = not 24 <= change.registers <= 256 or change.registers % 8 != 0
         wrong |= delta > 0 if change.kind == "dec" else delta < 0
-        illegal = ()
+        illegal: tuple[Illegal, ...] = ()
         if wrong:
             because = f"setmaxnreg.{change.kind} {change.registers} from {before}: a multiple of 8 from 24 to 256 that goes the right way"
             illegal = (Illegal("register-pool", TRUE, because),)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from spec.layout import Component
 from spec.operations import Operation
-from spec.pipeline import Array, Body, Parameter, Pipeline, Threads, barrier
+from spec.pipeline import Array, BarrierDeclaration, Body, Parameter, Pipeline, Threads
 from spec.state import PipelineState
 
 Waited: TypeAlias = Generator[Operation, Any, bool]
@@ -34,10 +34,10 @@ class _Ring(Component):
     def __init__(self, stages: Parameter = "stages", *, full: Parameter, empty: Parameter) -> None:
         self.stages, self.full_arrivals, self.empty_arrivals = stages, full, empty
 
-    def arrays(self, owner: Pipeline) -> dict[str, barrier]:
+    def arrays(self, owner: Pipeline) -> dict[str, BarrierDeclaration]:
         return {
-            "full": barrier(arrivals=self.full_arrivals, slots=self.stages),
-            "empty": barrier(arrivals=self.empty_arrivals, slots=self.stages),
+            "full": BarrierDeclaration(arrivals=self.full_arrivals, slots=self.stages),
+            "empty": BarrierDeclaration(arrivals=self.empty_arrivals, slots=self.stages),
         }
 
     def producer_start(self) -> PipelineState:
@@ -169,7 +169,7 @@ class PipelineTmaStore(Component):
     ) -> None:
         self.stages, self.unacquired, self.always_wait = stages, unacquired, always_wait
 
-    def arrays(self, owner: Pipeline) -> dict[str, barrier]:
+    def arrays(self, owner: Pipeline) -> dict[str, BarrierDeclaration]:
         return {}
 
     def producer_start(self) -> PipelineState:
@@ -200,8 +200,10 @@ class OrderedSequenceBarrier(Component):
     def __init__(self, depth: Parameter, length: Parameter, *, group: Parameter) -> None:
         self.depth, self.length, self.group = depth, length, group
 
-    def arrays(self, owner: Pipeline) -> dict[str, barrier]:
-        return {"barrier": barrier(arrivals=self.group, slots=owner.value(self.depth) * owner.value(self.length))}
+    def arrays(self, owner: Pipeline) -> dict[str, BarrierDeclaration]:
+        return {
+            "barrier": BarrierDeclaration(arrivals=self.group, slots=owner.value(self.depth) * owner.value(self.length))
+        }
 
     def start(self, group: int) -> PipelineState:
         """:1298: group 0 starts in the opposite phase, so it passes first."""

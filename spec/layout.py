@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from spec.errors import SpecError, placed
 from spec.hopper import COUNT_LIMIT
 from spec.operations import Access
-from spec.pipeline import Array, Barrier, Tile, barrier, tile
+from spec.pipeline import Array, Barrier, BarrierDeclaration, Tile, TileDeclaration
 
 if TYPE_CHECKING:
     from spec.pipeline import Pipeline
@@ -23,7 +23,7 @@ class Component:
     `arrays` gives its declarations by name; they become `<attribute>.<name>` of the owner and attributes of the component.
     """
 
-    def arrays(self, owner: Pipeline) -> dict[str, barrier]:
+    def arrays(self, owner: Pipeline) -> dict[str, BarrierDeclaration]:
         raise SpecError(f"{type(self).__name__} must say which barriers it has")
 
     def bind(self, owner: Pipeline, prefix: str, arrays: dict[str, Array]) -> Component:
@@ -88,12 +88,12 @@ def lay_out(pipeline: Pipeline) -> Layout:
     free["shared"] = _align(max(highest, default=0))
     for name, declaration in declared.items():
         slots = counts[name] = _slots(pipeline, name, declaration)
-        size = MBARRIER_BYTES if isinstance(declaration, barrier) else _bytes(pipeline, name, declaration)
-        space = "shared" if isinstance(declaration, barrier) else declaration.space
+        size = MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else _bytes(pipeline, name, declaration)
+        space = "shared" if isinstance(declaration, BarrierDeclaration) else declaration.space
         stride = size
         group: frozenset[str] = frozenset()
         start = declaration.address
-        if isinstance(declaration, tile):
+        if isinstance(declaration, TileDeclaration):
             stride = size if declaration.stride is None else pipeline.value(declaration.stride)
             shares = (declaration.shares,) if isinstance(declaration.shares, str) else declaration.shares
             group = frozenset(shares)
@@ -107,24 +107,24 @@ def lay_out(pipeline: Pipeline) -> Layout:
             label = f"{name}[{slot}]" if slots > 1 else name
             at = start + stride * slot
             regions.append(Region(label, space, at, at + size, group, name))
-            if isinstance(declaration, tile) and declaration.holds is not None:
+            if isinstance(declaration, TileDeclaration) and declaration.holds is not None:
                 holds[label] = declaration.holds(pipeline) if callable(declaration.holds) else declaration.holds
-        if isinstance(declaration, barrier):
+        if isinstance(declaration, BarrierDeclaration):
             count = pipeline.value(declaration.arrivals)
             if declaration.initialised:
                 arrivals.update((region.object, count) for region in regions if region.declaration == name)
     _bind(pipeline, declared, regions)
-    barriers = tuple(name for name, declaration in declared.items() if isinstance(declaration, barrier))
+    barriers = tuple(name for name, declaration in declared.items() if isinstance(declaration, BarrierDeclaration))
     return Layout(tuple(regions), arrivals, barriers, counts, holds)
 
 
-def _check(pipeline: Pipeline, declared: dict[str, barrier | tile]) -> None:
+def _check(pipeline: Pipeline, declared: dict[str, BarrierDeclaration | TileDeclaration]) -> None:
     """Refuses declarations whose numbers cannot be meant, each at its own line."""
     before: list[str] = []
     for name, declaration in declared.items():
         with placed(declaration.where):
             _slots(pipeline, name, declaration)
-            if isinstance(declaration, barrier):
+            if isinstance(declaration, BarrierDeclaration):
                 count = pipeline.value(declaration.arrivals)
                 if not 0 <= count <= COUNT_LIMIT:
                     raise SpecError(f"{name} expects {count} arrivals: use 1 to {COUNT_LIMIT}")
@@ -136,11 +136,11 @@ def _check(pipeline: Pipeline, declared: dict[str, barrier | tile]) -> None:
         before.append(name)
 
 
-def _declarations(pipeline: Pipeline) -> dict[str, barrier | tile]:
-    found: dict[str, barrier | tile] = {}
+def _declarations(pipeline: Pipeline) -> dict[str, BarrierDeclaration | TileDeclaration]:
+    found: dict[str, BarrierDeclaration | TileDeclaration] = {}
     for base in reversed(type(pipeline).__mro__):
         for name, value in vars(base).items():
-            if isinstance(value, barrier | tile):
+            if isinstance(value, BarrierDeclaration | TileDeclaration):
                 found[name] = value
             elif isinstance(value, Component):
                 for part, declaration in value.arrays(pipeline).items():
@@ -148,7 +148,7 @@ def _declarations(pipeline: Pipeline) -> dict[str, barrier | tile]:
     return found
 
 
-def _bind(pipeline: Pipeline, declared: dict[str, barrier | tile], regions: list[Region]) -> None:
+def _bind(pipeline: Pipeline, declared: dict[str, BarrierDeclaration | TileDeclaration], regions: list[Region]) -> None:
     parts: dict[str, dict[str, Array]] = {}
     for name, declaration in declared.items():
         mine = [region for region in regions if region.declaration == name]
@@ -164,8 +164,10 @@ def _bind(pipeline: Pipeline, declared: dict[str, barrier | tile], regions: list
                 object.__setattr__(pipeline, name, value.bind(pipeline, name, parts.get(name, {})))
 
 
-def _array(pipeline: Pipeline, name: str, declaration: barrier | tile, regions: list[Region]) -> Array:
-    if isinstance(declaration, barrier):
+def _array(
+    pipeline: Pipeline, name: str, declaration: BarrierDeclaration | TileDeclaration, regions: list[Region]
+) -> Array:
+    if isinstance(declaration, BarrierDeclaration):
         barriers = [Barrier(pipeline, region.object) for region in regions]
         return Array(name, len(regions), lambda index, tag: barriers[index])
 
@@ -176,24 +178,24 @@ def _array(pipeline: Pipeline, name: str, declaration: barrier | tile, regions: 
     return Array(name, len(regions), get, _bytes(pipeline, name, declaration))
 
 
-def _slots(pipeline: Pipeline, name: str, declaration: barrier | tile) -> int:
+def _slots(pipeline: Pipeline, name: str, declaration: BarrierDeclaration | TileDeclaration) -> int:
     slots = pipeline.value(declaration.slots)
     if slots < 0:
         raise SpecError(f"{name} has {slots} slots: use 0 or more")
     return slots
 
 
-def _bytes(pipeline: Pipeline, name: str, declaration: tile) -> int:
+def _bytes(pipeline: Pipeline, name: str, declaration: TileDeclaration) -> int:
     size = pipeline.value(declaration.bytes)
     if size < 1:
         raise SpecError(f"{name} has {size} bytes: use 1 or more")
     return size
 
 
-def _extent(pipeline: Pipeline, declaration: barrier | tile) -> int:
-    size = MBARRIER_BYTES if isinstance(declaration, barrier) else pipeline.value(declaration.bytes)
+def _extent(pipeline: Pipeline, declaration: BarrierDeclaration | TileDeclaration) -> int:
+    size = MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else pipeline.value(declaration.bytes)
     stride = size
-    if isinstance(declaration, tile) and declaration.stride is not None:
+    if isinstance(declaration, TileDeclaration) and declaration.stride is not None:
         stride = pipeline.value(declaration.stride)
     return stride * max(0, pipeline.value(declaration.slots) - 1) + size
 

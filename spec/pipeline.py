@@ -66,11 +66,8 @@ class Threads:
 
 
 @dataclass(frozen=True)
-class barrier:
-    """An array of mbarriers, one per stage unless `slots` says otherwise, initialised before the roles start.
-
-    arrivals: the count of mbarrier.init. initialised=False leaves the init to a role. address: first byte, if it matters.
-    """
+class BarrierDeclaration:
+    """What barrier() declares."""
 
     arrivals: Parameter = 1
     slots: Parameter = "stages"
@@ -80,13 +77,8 @@ class barrier:
 
 
 @dataclass(frozen=True)
-class tile:
-    """An array of buffers of `bytes` bytes each, one per stage unless `slots` says otherwise.
-
-    shares: the name of another tile whose bytes this one is meant to overlay, `offset` bytes from its start. address: first
-    byte, if the layout matters.
-    stride: bytes from slot to slot. space: "shared", "global" or "registers". holds: the tag of what is there at the start.
-    """
+class TileDeclaration:
+    """What tile() declares."""
 
     bytes: Parameter = 1024
     slots: Parameter = "stages"
@@ -97,6 +89,36 @@ class tile:
     space: str = "shared"
     holds: Hashable | Callable[[Any], Hashable] = None
     where: Source | None = field(default_factory=here, compare=False, repr=False)
+
+
+def barrier(
+    arrivals: Parameter = 1, slots: Parameter = "stages", *, initialised: bool = True, address: int | None = None
+) -> Any:
+    """An array of mbarriers, one per stage unless `slots` says otherwise, initialised before the roles start.
+
+    arrivals: the count of mbarrier.init. initialised=False leaves the init to a role. address: first byte, if it matters.
+    """
+    return BarrierDeclaration(arrivals, slots, initialised, address)
+
+
+def tile(
+    bytes: Parameter = 1024,
+    slots: Parameter = "stages",
+    *,
+    shares: str | tuple[str, ...] = (),
+    address: int | None = None,
+    offset: Parameter = 0,
+    stride: Parameter | None = None,
+    space: str = "shared",
+    holds: Hashable | Callable[[Any], Hashable] = None,
+) -> Any:
+    """An array of buffers of `bytes` bytes each, one per stage unless `slots` says otherwise.
+
+    shares: the name of another tile whose bytes this one is meant to overlay, `offset` bytes from its start. address: first
+    byte, if the layout matters.
+    stride: bytes from slot to slot. space: "shared", "global" or "registers". holds: the tag of what is there at the start.
+    """
+    return TileDeclaration(bytes, slots, shares, address, offset, stride, space, holds)
 
 
 @dataclass(frozen=True)
@@ -424,7 +446,7 @@ class Pipeline:
 
     def __getattribute__(self, name: str) -> Any:
         value = object.__getattribute__(self, name)
-        if isinstance(value, barrier | tile):
+        if isinstance(value, BarrierDeclaration | TileDeclaration):
             return object.__getattribute__(self, "_arrays")[name]
         return value
 

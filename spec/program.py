@@ -144,7 +144,7 @@ class _Walk:
         self.last = node
         self.held, self.ghost, self.iteration = IDLE, _Ghost(), 0
         self.pending_heads: list[Hashable] = []
-        self.made = []
+        self.made: list[tuple[op.Operation, Source]] = []
         self.edge: Hashable = None
         self.idle_heads = 0
         self.source = self.where
@@ -174,7 +174,7 @@ class _Walk:
 
     def _resume(self, send: Any) -> op.Operation | None:
         """The next operation, or None at the end; refuses operations that were made and never yielded."""
-        self.made: list[tuple[op.Operation, Source]] = []
+        self.made = []
         operation = _next_within(self.generator, send, self.where)
         if operation is not None:
             self.source = self._place()
@@ -205,7 +205,7 @@ class _Walk:
         if isinstance(operation, op.Arrive):
             return op.Token(operation.barrier)
         if isinstance(operation, op.Choose):
-            return operation.options[answer]  # type: ignore[index]
+            return operation.options[int(str(answer))]
         return answer
 
     def _answer(self, answers: tuple[Hashable, ...]) -> Hashable:

@@ -191,8 +191,8 @@ class Variables:
             number = names[base] = names.get(base, 0) + 1
             name = base if number == 1 else f"{base}{number}"
             tags = self.tags[key.write.object]
-            about, labels = f"the copy in flight into {key.write.object}", ("none", *labels(tags))
-            busy = self._new(name, len(tags).bit_length(), 0, about, labels=labels)
+            about, shown = f"the copy in flight into {key.write.object}", ("none", *labels(tags))
+            busy = self._new(name, len(tags).bit_length(), 0, about, labels=shown)
             piece = None
             if key.pieces > 1:
                 piece = self._new(
