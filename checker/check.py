@@ -27,8 +27,8 @@ def check_pipeline(
     memory: int = 0,
     reduced: bool = True,
 ) -> Result:
-    """Searches a pipeline's whole state space. With `reduced`, first without the schedules that nobody can tell apart; if
-    anything is wrong there, again with all of them, for the shortest trace of every property."""
+    """Searches a pipeline's whole state space. With `reduced`, first without the schedules that nobody can tell
+    apart; if anything is wrong there, again with all of them, for the shortest trace of every property."""
     start = time.perf_counter()
     machine = compile_pipeline(pipeline)
     asked = _asked(machine, properties)

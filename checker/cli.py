@@ -1,4 +1,6 @@
-"""verify: reads the command line, asks the engines, writes the answer whole or not at all, and chooses the exit code."""
+"""verify: reads the command line, asks the engines, writes the answer whole or not at all, and chooses the exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -148,7 +150,9 @@ def _json(results: list[Result]) -> str:
     from checker.result import worst
 
     together = {key: objects[0][key] for key in ("schema", "tool", "version", "command")}
-    return json.dumps({**together, "verdict": worst(result.verdict for result in results), "results": objects}, indent=1)
+    return json.dumps(
+        {**together, "verdict": worst(result.verdict for result in results), "results": objects}, indent=1
+    )
 
 
 def _write(text: str, path: str | None) -> None:

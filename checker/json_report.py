@@ -18,7 +18,9 @@ def tool_version() -> str:
 
 
 def to_object(result: Result) -> dict[str, Any]:
-    """One JSON-able object for a result; `trace` is its shortest, and every violated property carries its own as well."""
+    """One JSON-able object for a result; `trace` is its shortest, and every violated property carries its own as
+    well.
+    """
     properties = []
     for finding in result.findings:
         entry: dict[str, Any] = {"id": finding.id, "verdict": finding.verdict}

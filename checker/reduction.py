@@ -1,34 +1,37 @@
-"""Which steps may be taken at once, and which copies may be left to land later, without missing that something is wrong.
+"""Which steps may be taken at once, and which copies may be left to land later, without missing that something is
+wrong.
 
-The reduced search keeps this promise: if any schedule violates a property, then some schedule that it visits does. It does
-not promise the shortest one, nor one for every property, so whatever it finds is looked for again without reduction. The
-argument is that a schedule that violates something can be rearranged, step by step, into one that the reduced search visits,
-and that wherever the rearranged one behaves differently, it violates something too.
+The reduced search keeps this promise: if any schedule violates a property, then some schedule that it visits does. It
+does not promise the shortest one, nor one for every property, so whatever it finds is looked for again without
+reduction. The argument is that a schedule that violates something can be rearranged, step by step, into one that the
+reduced search visits, and that wherever the rearranged one behaves differently, it violates something too.
 
 Prompt steps. Where one of these can be taken, it is the only one that is explored:
   - a decision of the trip-count loop that has already been made by another role: nothing can change it any more;
-  - an access, fence or group operation that follows another one of the same role with nothing in between that another role
-    can notice. Other roles count the accesses of the whole chain as about to start from its first location on
-    (spec.accesses, `Spot.next`), so what conflicts with a later one is seen where the role stands at the first, which is
-    not prompt;
-  - a wait that passes, in the phase that it is meant for. Made later, it could be lapped, and somebody might find that the
-    last phase was not observed; both are checked for a role that has only just passed its wait as if it still stood there
-    (`Location.just_waited`), and the first location behind it is not prompt;
+  - an access, fence or group operation that follows another one of the same role with nothing in between that another
+    role can notice. Other roles count the accesses of the whole chain as about to start from its first location on
+    (spec.accesses, `Spot.next`), so what conflicts with a later one is seen where the role stands at the first, which
+    is not prompt;
+  - a wait that passes, in the phase that it is meant for. Made later, it could be lapped, and somebody might find
+    that the last phase was not observed; both are checked for a role that has only just passed its wait as if it
+    still stood there (`Location.just_waited`), and the first location behind it is not prompt;
   - the start of a bulk copy: from then on it is in flight, which conflicts with everything that being about to start it
     conflicts with, and it may still land at any later time;
-  - an arrival on a barrier that is `plain` while none of its waiters has an unseen phase. Then no wait on it can pass before
-    the current phase completes. Arrivals commute with each other and with landing bytes: the phase completes with the last
-    one, whoever brings it. If the earlier arrival makes a phase complete earlier than in the schedule that is being
-    rearranged, a wait there meets a phase that is further on: it is lapped, or passes as before. An arrival that is made
-    while only bytes are missing underflows at once, which is a violation that the hardware could show as well. Where bytes
-    are announced by expect_tx alone, an arrival is prompt only if it does not complete the phase: then it commutes with the
-    announcement.
-No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing is put off for ever.
+  - an arrival on a barrier that is `plain` while none of its waiters has an unseen phase. Then no wait on it can pass
+    before the current phase completes. Arrivals commute with each other and with landing bytes: the phase completes
+    with the last one, whoever brings it. If the earlier arrival makes a phase complete earlier than in the schedule
+    that is being rearranged, a wait there meets a phase that is further on: it is lapped, or passes as before. An
+    arrival that is made while only bytes are missing underflows at once, which is a violation that the hardware could
+    show as well. Where bytes are announced by expect_tx alone, an arrival is prompt only if it does not complete the
+    phase: then it commutes with the announcement.
+No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing is put off for
+ever.
 
-Lazy copies. A copy that signals barrier b lands only where some role stands at an operation on b other than an arrival or a
-copy, or has only just waited there, or where nothing else can happen. An expect_tx counts only while no arrival is pending:
-otherwise the landing cannot complete the phase, and the two commute. Landing can enable only a wait on b. In all other states it commutes with the step
-after it, or that step is an access to the bytes in flight, which is a race, or an arrival that underflows.
+Lazy copies. A copy that signals barrier b lands only where some role stands at an operation on b other than an
+arrival or a copy, or has only just waited there, or where nothing else can happen. An expect_tx counts only while no
+arrival is pending: otherwise the landing cannot complete the phase, and the two commute. Landing can enable only a
+wait on b. In all other states it commutes with the step after it, or that step is an access to the bytes in flight,
+which is a race, or an arrival that underflows.
 """
 
 from __future__ import annotations
@@ -43,8 +46,8 @@ from spec.machine import Action, BarrierInfo, Machine, Role
 class Reduction:
     """prompt: per role and location, the condition under which the step there is prompt (FALSE: never).
 
-    lands_at: per copy agent (in the order of the machine's actions without location), per role, the locations at which a
-    role makes the copy land; at those in expects_at it does so only if `drained` holds for the agent.
+    lands_at: per copy agent (in the order of the machine's actions without location), per role, the locations at
+    which a role makes the copy land; at those in expects_at it does so only if `drained` holds for the agent.
     """
 
     prompt: tuple[tuple[Expr, ...], ...]

@@ -1,4 +1,6 @@
-"""`verify replay`: takes a counterexample as --format json wrote it, builds its model again, and executes it step by step."""
+"""`verify replay`: takes a counterexample as --format json wrote it, builds its model again, and executes it step by
+step.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def replay_file(path: str) -> Result:
     if replay(machine, trace):
         finding = Finding(trace.property, VIOLATED, trace)
     else:
-        finding = Finding(trace.property, UNDETERMINED, note="the trace can be executed, but does not end in the violation")
+        finding = Finding(
+            trace.property, UNDETERMINED, note="the trace can be executed, but does not end in the violation"
+        )
     scope = {"trips": machine.parameters.get("trips")}
     seconds = time.perf_counter() - start
     return Result("replay", machine.name, machine.parameters, "replay", (finding,), scope, seconds=seconds)

@@ -1,8 +1,8 @@
 """Breadth-first search through all reachable states of a Machine: the ground truth that other engines are held to.
 
-A state is inserted once, before its checks are evaluated; a violation of a state counts the steps to it, a violation by a
-step counts that step too, so the first one found of a property is a shortest one. A step whose violation leaves the
-behaviour undefined (Check.halts) is not followed.
+A state is inserted once, before its checks are evaluated; a violation of a state counts the steps to it, a violation
+by a step counts that step too, so the first one found of a property is a shortest one. A step whose violation leaves
+the behaviour undefined (Check.halts) is not followed.
 """
 
 from __future__ import annotations
@@ -204,7 +204,9 @@ class _Search:
     # ---------------------------------------------------------------- violations
 
     def _record(self, bad: Violations, position: int, beyond: tuple[int, ...] = ()) -> tuple[bool, bool]:
-        """Keeps the first violation of each property; whether nothing is defined behind the state, or behind a step of it."""
+        """Keeps the first violation of each property; whether nothing is defined behind the state, or behind a step
+        of it.
+        """
         halted = refused = False
         for number, action in bad:
             check = self.packed.checks[number]

@@ -1,7 +1,7 @@
 """Traces: from the actions that an engine found to steps that people read, and back to a run of the concrete model.
 
-`replay` executes a trace on the specification itself (spec.expr.evaluate, no generated code) and says whether it reproduces
-the violation; every trace that is printed has been replayed.
+`replay` executes a trace on the specification itself (spec.expr.evaluate, no generated code) and says whether it
+reproduces the violation; every trace that is printed has been replayed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import checker.waiting as waiting
+from checker import waiting
 from checker.result import Blocked, Trace, TraceStep
 from spec.errors import SpecError
 from spec.expr import evaluate
@@ -58,7 +58,9 @@ def take(machine: Machine, action: Action, state: State) -> State:
 
 
 def violated_in(machine: Machine, state: State) -> tuple[Check, ...]:
-    """The checks on states that a state violates: those of the whole machine and those of the locations of its roles."""
+    """The checks on states that a state violates: those of the whole machine and those of the locations of its
+    roles.
+    """
     checks = list(machine.checks)
     for role in machine.roles:
         checks += role.locations[state[role.counter]].checks
@@ -71,7 +73,9 @@ def execute(machine: Machine, actions: Sequence[int]) -> Run:
     for number, index in enumerate(actions):
         action = machine.actions[index]
         if not is_enabled(machine, action, state):
-            raise SpecError(f"step {number + 1}, {action.name}, cannot be taken: the trace does not belong to this model")
+            raise SpecError(
+                f"step {number + 1}, {action.name}, cannot be taken: the trace does not belong to this model"
+            )
         violated = tuple(check for check in action.checks if evaluate(check.when, state))
         steps.append(Step(action, state, violated))
         if any(check.halts for check in violated):
@@ -81,7 +85,9 @@ def execute(machine: Machine, actions: Sequence[int]) -> Run:
     return Run(tuple(steps), state, (*last, *violated_in(machine, state)))
 
 
-def make_trace(machine: Machine, property: str, because: str, actions: Sequence[int], stuck: Sequence[str] = ()) -> Trace:
+def make_trace(
+    machine: Machine, property: str, because: str, actions: Sequence[int], stuck: Sequence[str] = ()
+) -> Trace:
     """A trace of a violation, replayed; `stuck` are the roles that can never run again."""
     run = execute(machine, actions)
     steps = []

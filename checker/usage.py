@@ -83,10 +83,14 @@ def setting(text: str) -> tuple[str, int | str]:
 
 def make_parser() -> Parser:
     """The parser of `verify`."""
-    parser = Parser(prog="verify", description="Proves that the asynchronous pipelines of Hopper kernels cannot hang or race.")
+    parser = Parser(
+        prog="verify", description="Proves that the asynchronous pipelines of Hopper kernels cannot hang or race."
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
-    pipeline = commands.add_parser("pipeline", help="one CUTLASS pipeline class", description="Checks a CUTLASS pipeline class.")
+    pipeline = commands.add_parser(
+        "pipeline", help="one CUTLASS pipeline class", description="Checks a CUTLASS pipeline class."
+    )
     pipeline.add_argument(
         "model",
         nargs="?",
@@ -95,17 +99,19 @@ def make_parser() -> Parser:
         help="tma-async (default), transaction-async, async, tma-store, ordered-sequence",
     )
     pipeline.add_argument("--stages", type=whole(1, MAX_STAGES), metavar="N", help=f"1 to {MAX_STAGES}")
-    pipeline.add_argument(
-        "--consumers", type=whole(1, MAX_WARPGROUPS), metavar="C", help="consumer warpgroups"
-    )
+    pipeline.add_argument("--consumers", type=whole(1, MAX_WARPGROUPS), metavar="C", help="consumer warpgroups")
     pipeline.add_argument("--producers", type=whole(1, MAX_WARPGROUPS), metavar="P", help="producers")
     pipeline.add_argument("--cluster", type=cluster, metavar="XxY", help="CTAs of a cluster (1x1)")
-    pipeline.add_argument("--trips", type=trips, metavar="N", help="a trip count, or forever (default): every trip count")
+    pipeline.add_argument(
+        "--trips", type=trips, metavar="N", help="a trip count, or forever (default): every trip count"
+    )
     pipeline.add_argument("--bytes", type=copy_bytes, metavar="B", help="bytes of a stage, a multiple of 16")
     pipeline.add_argument("--prove", action="store_true", help="with Z3 as well")
     _add_common(pipeline)
 
-    spec = commands.add_parser("spec", help="a pipeline that you wrote", description="Checks pipelines of a Python file.")
+    spec = commands.add_parser(
+        "spec", help="a pipeline that you wrote", description="Checks pipelines of a Python file."
+    )
     spec.add_argument("models", nargs="+", metavar="FILE.py[:CLASS]")
     spec.add_argument("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE")
     spec.add_argument("--stages", type=whole(1, MAX_STAGES), metavar="N", help="short for --set stages=N")
@@ -133,7 +139,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=whole(1, 10**9), default=0, metavar="STATES")
     parser.add_argument("--timeout", type=seconds, default=0.0, metavar="SECONDS")
     parser.add_argument("--memory", type=whole(1, 4096), default=0, metavar="GIB", help="resident memory")
-    parser.add_argument("--unreduced", action="store_true", help="search every schedule, even those that nobody can tell apart")
+    parser.add_argument(
+        "--unreduced", action="store_true", help="search every schedule, even those that nobody can tell apart"
+    )
     parser.add_argument("--all", dest="every_step", action="store_true", help="show every step of a counterexample")
     _add_output(parser)
 

@@ -1,4 +1,6 @@
-"""Why roles wait for ever: what each of them waits for, what is missing there, who could have brought it, and the cycle."""
+"""Why roles wait for ever: what each of them waits for, what is missing there, who could have brought it, and the
+cycle.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ State = dict[str, int]
 
 
 def explain(machine: Machine, state: State, stuck: Sequence[str]) -> tuple[Blocked, ...]:
-    """One entry per stuck role: the barrier, its phase, the arrivals and bytes that are missing, and who could arrive."""
+    """One entry per stuck role: the barrier, its phase, the arrivals and bytes that are missing, and who could
+    arrive.
+    """
     return tuple(_blocked(machine, state, role) for role in machine.roles if role.name in stuck)
 
 
@@ -20,7 +24,9 @@ def sentence(machine: Machine, state: State, stuck: Sequence[str]) -> str:
     """The `because` of a deadlock: each role and what it waits for, and the cycle if there is one."""
     parts = []
     for entry in explain(machine, state, stuck):
-        parts.append(f"{entry.role} waits for {entry.waits_for}{' ' + entry.phase if entry.phase else ''}: {entry.missing}")
+        parts.append(
+            f"{entry.role} waits for {entry.waits_for}{' ' + entry.phase if entry.phase else ''}: {entry.missing}"
+        )
     text = "; ".join(parts)
     cycle = find_cycle(machine, state, stuck)
     if len(cycle) > 1:
@@ -38,7 +44,9 @@ def never_enough(machine: Machine, state: State, stuck: Sequence[str]) -> str:
 
 
 def find_cycle(machine: Machine, state: State, stuck: Sequence[str]) -> tuple[str, ...]:
-    """Roles of which each waits for an arrival of the next, the first cycle in declaration order; () if there is none."""
+    """Roles of which each waits for an arrival of the next, the first cycle in declaration order; () if there is
+    none.
+    """
     import networkx
 
     graph = networkx.DiGraph()

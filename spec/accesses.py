@@ -1,10 +1,11 @@
 """When two accesses to the same bytes are not ordered: the checks for race, missing-fence and stale-read.
 
-An access can start as soon as its role is there, for nothing guards it. So two conflicting accesses are unordered exactly
-if some reachable state has one about to start and the other about to start or in progress: were they ordered by barriers,
-one would have to be over before the other's role could get there. In progress means, for a bulk copy, that it has not
-landed, and otherwise what spec.asynchronous says. This makes a race a property of single states, for which search needs no
-clocks, and loses nothing: from a schedule with an unordered pair, everything that neither of the two needs can be left out.
+An access can start as soon as its role is there, for nothing guards it. So two conflicting accesses are unordered
+exactly if some reachable state has one about to start and the other about to start or in progress: were they ordered
+by barriers, one would have to be over before the other's role could get there. In progress means, for a bulk copy,
+that it has not landed, and otherwise what spec.asynchronous says. This makes a race a property of single states, for
+which search needs no clocks, and loses nothing: from a schedule with an unordered pair, everything that neither of
+the two needs can be left out.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def race_checks(
 ) -> list[Check]:
     """The access of `role`, which holds `held`, starts while a conflicting one has started or could start.
 
-    kind: that of the bulk copy that makes the access. Two copies of a kind in flight at once are not told apart, so what
-    follows the second is not explored.
+    kind: that of the bulk copy that makes the access. Two copies of a kind in flight at once are not told apart, so
+    what follows the second is not explored.
     """
     checks = []
     mine = describe(access)
@@ -128,7 +129,10 @@ def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystand
         return []
     checks = []
     mine = describe(access)
-    because = "{} has not executed fence.proxy.async since its generic access to {}, and {} by {} goes through the async proxy"
+    because = (
+        "{} has not executed fence.proxy.async since its generic access to {}, "
+        "and {} by {} goes through the async proxy"
+    )
     if unfenced(held):
         checks.append(Check("missing-fence", TRUE, because.format(role, access.object, mine, role), access.object))
     for other in others:
@@ -140,7 +144,9 @@ def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystand
 
 
 def stale_check(role: str, access: Access, content: Expr | None, expected: int | None, tag: object) -> list[Check]:
-    """The buffer does not hold what the read expects. `expected`: the value of its content, None if nobody ever writes it."""
+    """The buffer does not hold what the read expects. `expected`: the value of its content, None if nobody ever
+    writes it.
+    """
     if content is None:
         return []
     wrong = TRUE if expected is None else content != expected

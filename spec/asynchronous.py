@@ -1,8 +1,8 @@
 """What one thread (or one warpgroup) has in flight: wgmma groups, bulk groups, and what it has not fenced.
 
-All of it belongs to the thread that executes the operations and changes only by that thread's own operations, so it is a
-function of where the thread is, and no state variable. An access counts as in progress from the instruction that starts it
-until the instruction that waits for its group: that it may be over earlier helps nobody who cannot know it.
+All of it belongs to the thread that executes the operations and changes only by that thread's own operations, so it
+is a function of where the thread is, and no state variable. An access counts as in progress from the instruction that
+starts it until the instruction that waits for its group: that it may be over earlier helps nobody who cannot know it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ BULK_GROUPS = 32
 
 @dataclass(frozen=True)
 class Held:
-    """mma: wgmma groups that are committed and not waited for (PTX ISA 9.7.15); bulk_reads and bulk_writes: the accesses
-    of bulk groups (9.7.9.25.6), oldest first, () once waited for; fresh_*: not yet committed; unfenced: generic accesses
-    since the last fence.proxy.async; uninitialised: barriers initialised since the last fence.mbarrier_init.
+    """mma: wgmma groups that are committed and not waited for (PTX ISA 9.7.15); bulk_reads and bulk_writes: the
+    accesses of bulk groups (9.7.9.25.6), oldest first, () once waited for; fresh_*: not yet committed; unfenced:
+    generic accesses since the last fence.proxy.async; uninitialised: barriers initialised since the last
+    fence.mbarrier_init.
     """
 
     mma: tuple[tuple[Access, ...], ...] = ()

@@ -138,7 +138,9 @@ class _Compiler:
         return sum(program.me.threads for program in self.programs)
 
     def _standing(self, program: Program, node: Node) -> list[Illegal]:
-        """What must not hold while a role waits here, whether or not it can go on; and what a finished role must not hold."""
+        """What must not hold while a role waits here, whether or not it can go on; and what a finished role must not
+        hold.
+        """
         operation = node.operation
         illegal: list[Illegal] = []
         if isinstance(operation, op.Wait):
@@ -245,7 +247,8 @@ class _Compiler:
         wrong |= delta > 0 if change.kind == "dec" else delta < 0
         illegal: tuple[Illegal, ...] = ()
         if wrong:
-            because = f"setmaxnreg.{change.kind} {change.registers} from {before}: a multiple of 8 from 24 to 256 that goes the right way"
+            request = f"setmaxnreg.{change.kind} {change.registers} from {before}"
+            because = f"{request}: a multiple of 8 from 24 to 256 that goes the right way"
             illegal = (Illegal("register-pool", TRUE, because),)
         if delta <= 0:
             return Way(TRUE, ((self.v.free.name, self.v.free + Lit(-delta, self.v.free.width)),), illegal)
@@ -313,8 +316,8 @@ class _Compiler:
         layout = self.pipeline.layout
         for one, other in layout.overlaps():
             because = (
-                f"{one.object} [{one.start}, {one.stop}) and {other.object} [{other.start}, {other.stop}) lie in the same "
-                f"bytes, which no `shares` declares"
+                f"{one.object} [{one.start}, {one.stop}) and {other.object} [{other.start}, {other.stop}) "
+                "lie in the same bytes, which no `shares` declares"
             )
             yield Check("smem-overlap", TRUE, because, other.object)
         for name, count in layout.arrivals.items():

@@ -1,4 +1,6 @@
-"""Questions about a traced program that need no hardware: what can follow, what has just happened, who is at its end."""
+"""Questions about a traced program that need no hardware: what can follow, what has just happened, who is at its
+end.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,9 @@ def kind_of(node: Node) -> str:
 
 
 def just_waited(program: Program, distance: int) -> list[tuple[str, ...]]:
-    """By node, the barriers whose wait the role has passed, on every path, with only accesses, groups, fences and other
-    waits since: nothing that another role could have needed. Only waits of at least that distance count: one of distance 0
-    sees no phase that was not seen before."""
+    """By node, the barriers whose wait the role has passed, on every path, with only accesses, groups, fences and
+    other waits since: nothing that another role could have needed. Only waits of at least that distance count: one of
+    distance 0 sees no phase that was not seen before."""
     unknown = None
     found: list[tuple[str, ...] | None] = [(), *[unknown] * (len(program.nodes) - 1)]
     changed = True

@@ -76,7 +76,8 @@ class PipelineTmaAsync(_Ring):
     """PipelineTmaAsync<Stages> (:271-642): TMA fills a stage, its bytes complete the phase; consumers release it.
 
     producers: leaders that arrive on the full barrier (1 in every kernel). consumers: consumer threads, all of which
-    release in a cluster of one CTA (:317). bytes: what one leader expects per stage, whoever sends it (transaction_bytes).
+    release in a cluster of one CTA (:317). bytes: what one leader expects per stage, whoever sends it
+    (transaction_bytes).
     """
 
     def __init__(
@@ -108,7 +109,8 @@ class PipelineTmaAsync(_Ring):
 
 
 class PipelineTransactionAsync(_Ring):
-    """PipelineTransactionAsync<Stages> (:766-993): as above, but all producer threads arrive and one of them expects bytes.
+    """PipelineTransactionAsync<Stages> (:766-993): as above, but all producer threads arrive and one of them expects
+    bytes.
 
     producers, consumers: arrival counts of the full and the empty barriers. bytes: transaction_bytes.
     """
@@ -160,7 +162,9 @@ class PipelineAsync(_Ring):
 
 
 class PipelineTmaStore(Component):
-    """PipelineTmaStore<Stages, Unacquired> (:655-760): no mbarrier, only the bulk groups of the thread that calls it."""
+    """PipelineTmaStore<Stages, Unacquired> (:655-760): no mbarrier, only the bulk groups of the thread that calls
+    it.
+    """
 
     owner: Pipeline
 
@@ -189,7 +193,8 @@ class PipelineTmaStore(Component):
 
 
 class OrderedSequenceBarrier(Component):
-    """OrderedSequenceBarrier<Depth, Length> (:1263-1360): `length` groups pass each of `depth` stages in order, for ever.
+    """OrderedSequenceBarrier<Depth, Length> (:1263-1360): `length` groups pass each of `depth` stages in order, for
+    ever.
 
     group: threads of a group, all of which arrive.
     """

@@ -67,8 +67,8 @@ class Expr:
 
     def __bool__(self) -> bool:
         raise SpecError(
-            "hardware state has no truth value here: write where(condition, a, b) instead of `if`, and & | ~ instead of "
-            "`and` `or` `not`"
+            "hardware state has no truth value here: write where(condition, a, b) instead of `if`, "
+            "and & | ~ instead of `and` `or` `not`"
         )
 
 

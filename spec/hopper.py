@@ -7,8 +7,8 @@ Every operation is a `Step` with the same four parts in the same order, so that 
     completes  whether it completes the current phase
     illegal    what the operation must not meet, each with the property that it violates
 
-Section numbers are those of the PTX ISA 9.x. The state of an mbarrier (9.7.13.15.1-.8) is (phase, expected, pending, tx);
-it can be observed only through tokens, pending_count and waits.
+Section numbers are those of the PTX ISA 9.x. The state of an mbarrier (9.7.13.15.1-.8) is (phase, expected, pending,
+tx); it can be observed only through tokens, pending_count and waits.
 """
 
 from __future__ import annotations
@@ -188,7 +188,8 @@ def arrive_drop(b: Mbarrier, count: int = 1, expect: int = 0, *, observe: bool =
 def cp_async_arrive(b: Mbarrier) -> Step:
     """cp.async.mbarrier.arrive without .noinc (9.7.13.15.15): one more arrival is pending, until the copies trigger it.
 
-    The arrival itself, when all earlier cp.async of the thread are done, is `arrive(b, 1)`; with .noinc it is all there is.
+    The arrival itself, when all earlier cp.async of the thread are done, is `arrive(b, 1)`; with .noinc it is all
+    there is.
     """
     overflow = b.pending == Lit((1 << b.pending.width) - 1, b.pending.width)
     return Step(
@@ -205,11 +206,11 @@ def cp_async_arrive(b: Mbarrier) -> Step:
 def wait_parity(b: Mbarrier, parity: int, unseen: Expr, distance: int) -> Step:
     """mbarrier.{test,try}_wait.parity (9.7.13.15.16), as the loop around it: blocks until the phase has completed.
 
-    Two ghosts tell a legal wait from a wrong one that parity cannot tell apart. `unseen` is how many phases have completed
-    since the last one that this thread waited for, and `distance` how many phases after that one this wait is meant for
-    (0: the same again). The phase it is meant for is current if unseen = distance - 1 and has just completed if
-    unseen = distance; anything else is outside what the ISA allows, whatever the parity says.
-    A fresh barrier counts as having completed a phase of parity 1.
+    Two ghosts tell a legal wait from a wrong one that parity cannot tell apart. `unseen` is how many phases have
+    completed since the last one that this thread waited for, and `distance` how many phases after that one this wait
+    is meant for (0: the same again). The phase it is meant for is current if unseen = distance - 1 and has just
+    completed if unseen = distance; anything else is outside what the ISA allows, whatever the parity says. A fresh
+    barrier counts as having completed a phase of parity 1.
     """
     late, early = wrong_wait(unseen, distance)
     return Step(
@@ -232,7 +233,9 @@ def wrong_wait(unseen: Expr, distance: int) -> tuple[Illegal, Illegal]:
 
 
 def wait_token(b: Mbarrier, age: Expr) -> Step:
-    """mbarrier.{test,try}_wait with the token of an arrive (9.7.13.15.16). `age`: phases completed since the arrival."""
+    """mbarrier.{test,try}_wait with the token of an arrive (9.7.13.15.16). `age`: phases completed since the
+    arrival.
+    """
     return Step(
         when=(age & 1) == 1,
         then={"observed": TRUE},
@@ -255,14 +258,18 @@ def saturating_increment(count: Expr, condition: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class NamedBarrier:
-    """barrier.sync / barrier.arrive (9.7.13.1): threads arrived in the generation, and the count that it was opened with."""
+    """barrier.sync / barrier.arrive (9.7.13.1): threads arrived in the generation, and the count that it was opened
+    with.
+    """
 
     arrived: Expr
     count: Expr
 
 
 def named_arrive(b: NamedBarrier, threads: int, count: int, again: Expr) -> Step:
-    """bar.arrive id, count; also the first half of bar.sync. `again`: this warp has already arrived in the generation."""
+    """bar.arrive id, count; also the first half of bar.sync. `again`: this warp has already arrived in the
+    generation.
+    """
     wide = b.arrived + Lit(threads, b.arrived.width)
     full = Lit(count, b.arrived.width)
     completes = wide >= full
@@ -313,7 +320,9 @@ def _arrive_on(b: Mbarrier, expected: Expr, tx: Expr, count: int, observe: bool)
 def _settle(
     b: Mbarrier, expected: Expr, pending: Expr, tx: Expr, illegal: tuple[Illegal, ...], *, may_complete: bool = True
 ) -> Step:
-    """The completion rule (9.7.13.15.5): when pending = 0 and tx = 0, phase += 1 and pending := expected, in one step."""
+    """The completion rule (9.7.13.15.5): when pending = 0 and tx = 0, phase += 1 and pending := expected, in one
+    step.
+    """
     completes = (pending == 0) & (tx == 0) if may_complete else FALSE
     return Step(
         when=TRUE,

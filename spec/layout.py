@@ -20,14 +20,17 @@ MBARRIER_BYTES = 8
 class Component:
     """A part of a pipeline that brings its own barriers, declared as a class attribute of the pipeline.
 
-    `arrays` gives its declarations by name; they become `<attribute>.<name>` of the owner and attributes of the component.
+    `arrays` gives its declarations by name; they become `<attribute>.<name>` of the owner and attributes of the
+    component.
     """
 
     def arrays(self, owner: Pipeline) -> dict[str, BarrierDeclaration]:
         raise SpecError(f"{type(self).__name__} must say which barriers it has")
 
     def bind(self, owner: Pipeline, prefix: str, arrays: dict[str, Array]) -> Component:
-        """The component with its owner and its arrays in place; a copy, so that a class attribute serves many owners."""
+        """The component with its owner and its arrays in place; a copy, so that a class attribute serves many
+        owners.
+        """
         bound = object.__new__(type(self))
         bound.__dict__.update(self.__dict__, owner=owner, prefix=prefix, **arrays)
         return bound
@@ -47,9 +50,9 @@ class Region:
 
 @dataclass(frozen=True)
 class Layout:
-    """All regions; `arrivals`: the init count of every mbarrier that is initialised before the roles start; `barriers`: the
-    declarations that are barriers; `slots`: how many slots each declaration has;
-    `holds`: the tag of what a buffer holds at the start."""
+    """All regions; `arrivals`: the init count of every mbarrier that is initialised before the roles start;
+    `barriers`: the declarations that are barriers; `slots`: how many slots each declaration has; `holds`: the tag of
+    what a buffer holds at the start."""
 
     regions: tuple[Region, ...]
     arrivals: dict[str, int]
@@ -75,7 +78,9 @@ def meant_to_share(one: Region, other: Region) -> bool:
 
 
 def lay_out(pipeline: Pipeline) -> Layout:
-    """Places every declaration of the pipeline's class, binds its arrays and components, and gives their byte ranges."""
+    """Places every declaration of the pipeline's class, binds its arrays and components, and gives their byte
+    ranges.
+    """
     declared = _declarations(pipeline)
     _check(pipeline, declared)
     regions: list[Region] = []

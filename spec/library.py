@@ -1,7 +1,7 @@
 """The kernels that exercise each CUTLASS pipeline class: what `verify pipeline CLASS` checks.
 
-The consumer of a stage reads it with a content tag, so that a proof says not only that nothing hangs or races but that each
-iteration finds its own data.
+The consumer of a stage reads it with a content tag, so that a proof says not only that nothing hangs or races but
+that each iteration finds its own data.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class TmaAsync(Pipeline):
 
 
 class TransactionAsync(Pipeline):
-    """PipelineTransactionAsync as the epilogue load uses it: one warp, whose elected lane issues TMA and then expects."""
+    """PipelineTransactionAsync as the epilogue load uses it: one warp, whose elected lane issues TMA and then
+    expects.
+    """
 
     _label = "transaction-async"
     stages = 4
@@ -179,7 +181,9 @@ class TmaStore(Pipeline):
 
 
 class OrderedSequence(Pipeline):
-    """OrderedSequenceBarrier<stages, consumers>: in every stage the groups take turns at a buffer that only one may touch."""
+    """OrderedSequenceBarrier<stages, consumers>: in every stage the groups take turns at a buffer that only one may
+    touch.
+    """
 
     _label = "ordered-sequence"
     stages = 2

@@ -1,8 +1,8 @@
 """A model as plain data: variables, roles with their control locations, guarded actions, and what must never happen.
 
-Every engine folds over a Machine. A role is in one of its locations, held in the variable `counter`; an action of a role
-can be taken in its location, when its guard holds. Actions of agents that have no program (a bulk copy that lands) have
-no location. All updates of an action read the state before it.
+Every engine folds over a Machine. A role is in one of its locations, held in the variable `counter`; an action of a
+role can be taken in its location, when its guard holds. Actions of agents that have no program (a bulk copy that
+lands) have no location. All updates of an action read the state before it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Action:
-    """One atomic step. `target` is the role's next location; `checks` are evaluated in the state in which it is taken."""
+    """One atomic step. `target` is the role's next location; `checks` are evaluated in the state in which it is
+    taken.
+    """
 
     name: str
     role: str
@@ -64,9 +66,9 @@ class Action:
 class Location:
     """A place in a role's program: its next operation, and the checks that hold whenever the role is there.
 
-    waits_for: the barrier of a wait; arrives_on: the barriers to which the role can still arrive from here on. kind: "local"
-    if the operation touches memory or the role's own groups and fences only, else "wait", "peek", "arrive", "load",
-    "expect", "loop", "end" or "other".
+    waits_for: the barrier of a wait; arrives_on: the barriers to which the role can still arrive from here on. kind:
+    "local" if the operation touches memory or the role's own groups and fences only, else "wait", "peek", "arrive",
+    "load", "expect", "loop", "end" or "other".
     """
 
     op: str
@@ -98,8 +100,8 @@ class Role:
 class Progress:
     """What a role has done by each of its locations, as numbers modulo `modulus`; None where paths disagree.
 
-    kind: "arrived" (arrivals on the barrier), "observed" (the phase that it last waited for), "expected" (bytes announced
-    less bytes of copies issued; exact, modulus 0) or "iteration" (of the trip-count loop).
+    kind: "arrived" (arrivals on the barrier), "observed" (the phase that it last waited for), "expected" (bytes
+    announced less bytes of copies issued; exact, modulus 0) or "iteration" (of the trip-count loop).
     """
 
     role: str
@@ -128,7 +130,8 @@ class BarrierInfo:
 
 @dataclass(frozen=True)
 class CopyInfo:
-    """Bulk copies into one buffer that signal one barrier: the variable is 0 when none is in flight, else its content tag.
+    """Bulk copies into one buffer that signal one barrier: the variable is 0 when none is in flight, else its content
+    tag.
 
     content names the variable of what the buffer holds ("" if nobody reads it with an expectation), pieces the one that
     counts the pieces that have landed ("" if there is only one).
@@ -146,7 +149,9 @@ class CopyInfo:
 
 @dataclass(frozen=True)
 class Structure:
-    """What is known about the model besides its transitions: reports explain with it, proofs derive invariants from it."""
+    """What is known about the model besides its transitions: reports explain with it, proofs derive invariants from
+    it.
+    """
 
     barriers: tuple[BarrierInfo, ...] = ()
     copies: tuple[CopyInfo, ...] = ()

@@ -107,7 +107,9 @@ class Touch(Operation):
 
 @dataclass(frozen=True)
 class Store(Operation):
-    """cp.async.bulk shared -> global: reads sources and tensormap, writes its destination, until its group is waited for."""
+    """cp.async.bulk shared -> global: reads sources and tensormap, writes its destination, until its group is waited
+    for.
+    """
 
     sources: tuple[Access, ...]
     tags: tuple[Hashable, ...]

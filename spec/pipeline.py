@@ -1,7 +1,7 @@
 """The language in which a kernel's synchronisation is written down: a class with barriers, buffers and roles.
 
-A role is a Python generator, the kernel with the arithmetic left out. Control flow is ordinary Python; `yield` hands one
-operation to the hardware, and only there can another role run.
+A role is a Python generator, the kernel with the arithmetic left out. Control flow is ordinary Python; `yield` hands
+one operation to the hardware, and only there can another role run.
 
     class DoubleBuffer(Pipeline):
         stages = 2
@@ -15,8 +15,8 @@ operation to the hardware, and only there can another role run.
             yield self.full[at].arrive_expect_tx(self.a.bytes)
             yield self.a[at].load(signals=self.full[at])
 
-A role that takes `at` is one iteration of the trip-count loop, with the PipelineState of that iteration. A role that does
-not is the whole program, and loops with `for _ in self.loop():`.
+A role that takes `at` is one iteration of the trip-count loop, with the PipelineState of that iteration. A role that
+does not is the whole program, and loops with `for _ in self.loop():`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def barrier(
 ) -> Any:
     """An array of mbarriers, one per stage unless `slots` says otherwise, initialised before the roles start.
 
-    arrivals: the count of mbarrier.init. initialised=False leaves the init to a role. address: first byte, if it matters.
+    arrivals: the count of mbarrier.init. initialised=False leaves the init to a role. address: first byte, if it
+    matters.
     """
     return BarrierDeclaration(arrivals, slots, initialised, address)
 
@@ -114,9 +115,9 @@ def tile(
 ) -> Any:
     """An array of buffers of `bytes` bytes each, one per stage unless `slots` says otherwise.
 
-    shares: the name of another tile whose bytes this one is meant to overlay, `offset` bytes from its start. address: first
-    byte, if the layout matters.
-    stride: bytes from slot to slot. space: "shared", "global" or "registers". holds: the tag of what is there at the start.
+    shares: the name of another tile whose bytes this one is meant to overlay, `offset` bytes from its start. address:
+    first byte, if the layout matters. stride: bytes from slot to slot. space: "shared", "global" or "registers".
+    holds: the tag of what is there at the start.
     """
     return TileDeclaration(bytes, slots, shares, address, offset, stride, space, holds)
 
@@ -142,8 +143,8 @@ def role(
     """Marks a generator method as a role of `threads` threads (or 32 * warps, or 128 * warpgroups).
 
     copies: as many instances of the role, each with its own threads. split: representatives of one role, by number of
-    threads, where not all threads do the same: (1, 31) is a warp with an elected lane. The body may take `at` (the state
-    of this iteration) and `me` (a Threads).
+    threads, where not all threads do the same: (1, 31) is a warp with an elected lane. The body may take `at` (the
+    state of this iteration) and `me` (a Threads).
     """
     count = threads if threads is not None else 32 * warps + 128 * warpgroups or 32
 
@@ -166,7 +167,9 @@ class Barrier:
         self._owner, self.name = owner, name
 
     def wait(self, phase: int | Phase | op.Token) -> op.Operation:
-        """Loop around mbarrier.try_wait with a parity, or with the token of an arrive: blocks until it has completed."""
+        """Loop around mbarrier.try_wait with a parity, or with the token of an arrive: blocks until it has
+        completed.
+        """
         return self._new(op.Wait(self.name, _parity(phase)))
 
     def try_wait(self, phase: int | Phase | op.Token) -> op.Operation:
@@ -217,7 +220,9 @@ class Barrier:
 
 
 class Tile:
-    """One buffer, as a role sees it. `tag` names the data: a read with a tag must find what was written with that tag."""
+    """One buffer, as a role sees it. `tag` names the data: a read with a tag must find what was written with that
+    tag.
+    """
 
     def __init__(self, owner: Pipeline, access: Access, tag: Hashable) -> None:
         self._owner, self.access, self.tag = owner, access, tag
@@ -248,7 +253,9 @@ class Tile:
         return self._owner.created(op.Touch("write", (op.as_write(self.access, "generic"),), (self._tag(tag),)))
 
     def store(self, to: Tile | None = None, tag: Hashable = None, tensormap: Tile | None = None) -> op.Operation:
-        """TMA store of this buffer: reads it and its tensormap, then writes `to`, until its bulk group is waited for."""
+        """TMA store of this buffer: reads it and its tensormap, then writes `to`, until its bulk group is waited
+        for.
+        """
         destination = None if to is None else op.as_write(to.access, "async")
         described = None if tensormap is None else op.as_read(tensormap.access, "async")
         reads = (op.as_read(self.access, "async"),)
@@ -294,15 +301,17 @@ class Array:
 class Pipeline:
     """Base class of every model. Class attributes that are plain values are its parameters; keyword arguments set them.
 
-    stages: slots of barriers and tiles that do not say otherwise. trips: a number of iterations; "all" (every trip count
-    from 0 on, and no end); or "forever" (no end). registers: registers per thread at launch, for setmaxnreg.
+    stages: slots of barriers and tiles that do not say otherwise. trips: a number of iterations; "all" (every trip
+    count from 0 on, and no end); or "forever" (no end). registers: registers per thread at launch, for setmaxnreg.
     """
 
     stages: int = 1
     trips: int | str = "all"
     registers: int = 168
     strict: bool = False
-    """Demand a proxy fence between generic reads and the bulk copy that overwrites them, and no store in flight at exit."""
+    """Demand a proxy fence between generic reads and the bulk copy that overwrites them, and no store in flight at
+    exit.
+    """
 
     default_period: ClassVar[int] = 0
 

@@ -1,13 +1,13 @@
 """Runs a role's generator once and keeps what it did: a graph of locations, each with one operation.
 
-The generator is ordinary Python and is never told anything about the hardware, so what it does depends only on the answers
-that it gets (try_wait, choose, the end of the trip-count loop). Each answer is tried; since a generator cannot be copied, a
-branch replays the role from its start with the answers so far.
+The generator is ordinary Python and is never told anything about the hardware, so what it does depends only on the
+answers that it gets (try_wait, choose, the end of the trip-count loop). Each answer is tried; since a generator
+cannot be copied, a branch replays the role from its start with the answers so far.
 
-Why closing a loop is sound: at the head of an endless loop everything that the rest of the role can depend on is in the
-local variables of the frames on the stack, in the ghosts kept here, and in which loop it is. If all of that has been seen
-before, the role goes on as it did then. A variable that holds anything whose future cannot be read off (an iterator, an
-open file) is refused.
+Why closing a loop is sound: at the head of an endless loop everything that the rest of the role can depend on is in
+the local variables of the frames on the stack, in the ghosts kept here, and in which loop it is. If all of that has
+been seen before, the role goes on as it did then. A variable that holds anything whose future cannot be read off (an
+iterator, an open file) is refused.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Node:
     """One location: its operation (None at the end), what the role holds there, and where each answer leads.
 
     loop: this is a decision of the trip-count loop of that name; answers are then True (another iteration) and False.
-    distance: for a wait, how many phases after the role's last wait on the barrier it is meant for.
-    arrived, observed, ahead: by barrier, how many arrivals, the last phase waited for, bytes expected less bytes issued.
+    distance: for a wait, how many phases after the role's last wait on the barrier it is meant for. arrived,
+    observed, ahead: by barrier, how many arrivals, the last phase waited for, bytes expected less bytes issued.
     """
 
     operation: op.Operation | None

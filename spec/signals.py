@@ -70,7 +70,9 @@ class Signals:
         ]
 
     def wait_parity(self, role: str, wait: op.Wait, distance: int) -> Step:
-        """A wait for the phase `distance` after the last; for phase 0 or -1 if the barrier was initialised again since."""
+        """A wait for the phase `distance` after the last; for phase 0 or -1 if the barrier was initialised again
+        since.
+        """
         assert not isinstance(wait.phase, op.Token)
         b, unseen, parity = self.v.barriers[wait.barrier], self.v.unseen[role, wait.barrier], int(wait.phase)
         step = hopper.wait_parity(b, parity, unseen, distance)
@@ -93,7 +95,8 @@ class Signals:
         return hopper.arrive_expect_tx(b, arrive.expect or 0, arrive.count)
 
     def _observable(self, name: str, arriving: str) -> Mbarrier:
-        """The barrier with its ghost `observed`: some waiter has nothing unseen, and has done something since that shows it.
+        """The barrier with its ghost `observed`: some waiter has nothing unseen, and has done something since that
+        shows it.
 
         A role other than the one that arrives that has only just passed its wait could as well be standing there still.
         Without any waiter nobody can be lapped.

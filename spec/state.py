@@ -14,8 +14,8 @@ from typing import Any
 from spec.errors import SpecError
 
 LAPS = 4
-"""Laps of a ring after which a count recurs: even, because parity is, and more than 2, so that data that is stale by one
-whole period of (index, phase) still differs from the right data."""
+"""Laps of a ring after which a count recurs: even, because parity is, and more than 2, so that data that is stale by
+one whole period of (index, phase) still differs from the right data."""
 
 
 class Lineage:
@@ -62,7 +62,9 @@ class PipelineState:
 
     @staticmethod
     def start(stages: int, *, producer: bool = False) -> PipelineState:
-        """The consumer's start (0, 0, 0), or the producer's (0, 1, 0) whose first lap passes on fresh barriers (:252)."""
+        """The consumer's start (0, 0, 0), or the producer's (0, 1, 0) whose first lap passes on fresh barriers
+        (:252).
+        """
         if stages < 0:
             raise SpecError(f"a pipeline state of {stages} stages: use 0 or more")
         return PipelineState(stages, 0, -1 if producer else 0, 0, Lineage(), producer)
@@ -101,7 +103,8 @@ class PipelineState:
 class Count:
     """The number of an iteration of a loop without end, exact, that answers only what recurs with its period.
 
-    `k % m`, `k // m` and `k & mask` need an m that divides the period; comparisons need a number within the first period.
+    `k % m`, `k // m` and `k & mask` need an m that divides the period; comparisons need a number within the first
+    period.
     """
 
     __slots__ = ("exact", "observer", "period", "value")
@@ -172,7 +175,8 @@ class Count:
 
     def __index__(self) -> int:
         raise SpecError(
-            "the number of an iteration without end cannot be used as a plain number: reduce it first, for example k % stages"
+            "the number of an iteration without end cannot be used as a plain number: "
+            "reduce it first, for example k % stages"
         )
 
     def _divides(self, m: int, operator: str) -> None:

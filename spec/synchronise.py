@@ -19,7 +19,9 @@ Updates = tuple[tuple[str, Expr], ...]
 
 @dataclass(frozen=True)
 class Way:
-    """One way to take an operation. `goes`: "on" to the successor for `answer`, or "inside" the barrier to wait there."""
+    """One way to take an operation. `goes`: "on" to the successor for `answer`, or "inside" the barrier to wait
+    there.
+    """
 
     guard: Expr
     updates: Updates
@@ -38,7 +40,9 @@ class Meeting:
     flags: dict[str, Field]
 
     def release(self, completes: Expr, role: str | None = None) -> Updates:
-        """What completion does to the flags: all waiters may leave; `role` is inside unless it completed the barrier."""
+        """What completion does to the flags: all waiters may leave; `role` is inside unless it completed the
+        barrier.
+        """
         updates: list[tuple[str, Expr]] = []
         for name, flag in self.flags.items():
             waiting = TRUE if name == role else flag
@@ -123,7 +127,9 @@ class Shared:
 
 
 def loop_ways(shared: Shared, role: str) -> list[Way]:
-    """The head of a trip-count loop: the most advanced role decides whether there is another iteration, the rest follow."""
+    """The head of a trip-count loop: the most advanced role decides whether there is another iteration, the rest
+    follow.
+    """
     behind, stopped = shared.behind[role], shared.stopped
     assert stopped is not None
     if len(shared.behind) == 1:

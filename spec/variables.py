@@ -52,8 +52,9 @@ class Copies:
 class Variables:
     """All variables, by what they stand for.
 
-    counters: by role. barriers: by name, each part a variable or a constant. unseen, fresh, ages: ghosts by role and barrier.
-    tags, content: by buffer. copies: the variable in flight, the one that counts pieces, and who issues, by kind of copy.
+    counters: by role. barriers: by name, each part a variable or a constant. unseen, fresh, ages: ghosts by role and
+    barrier. tags, content: by buffer. copies: the variable in flight, the one that counts pieces, and who issues, by
+    kind of copy.
     """
 
     def __init__(self, pipeline: Pipeline, programs: tuple[Program, ...]) -> None:

@@ -194,7 +194,15 @@ def test_arrive_no_complete_must_not_complete():
 
 @pytest.mark.parametrize(
     ("unseen", "distance", "verdict"),
-    [(0, 1, "blocks"), (1, 1, "passes"), (2, 1, "late"), (0, 0, "passes"), (1, 0, "late"), (0, 2, "early"), (1, 2, "blocks")],
+    [
+        (0, 1, "blocks"),
+        (1, 1, "passes"),
+        (2, 1, "late"),
+        (0, 0, "passes"),
+        (1, 0, "late"),
+        (0, 2, "early"),
+        (1, 2, "blocks"),
+    ],
 )
 def test_a_wait_is_legal_for_the_current_phase_and_the_one_before(unseen, distance, verdict):
     """The wait is meant for phase n = distance - 1 after the last one seen; the barrier is in phase `unseen`."""
