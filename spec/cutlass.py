@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeAlias
 
+from spec.handles import Array
 from spec.layout import Component
 from spec.operations import Operation
-from spec.pipeline import Array, BarrierDeclaration, Body, Parameter, Pipeline, Threads
+from spec.pipeline import BarrierDeclaration, Body, Parameter, Pipeline, Threads
 from spec.state import PipelineState
 
 Waited: TypeAlias = Generator[Operation, Any, bool]

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spec.errors import SpecError, placed
+from spec.handles import Array, Barrier, Tile
 from spec.hopper import COUNT_LIMIT
 from spec.operations import Access
-from spec.pipeline import Array, Barrier, BarrierDeclaration, Tile, TileDeclaration
+from spec.pipeline import BarrierDeclaration, TileDeclaration
 
 if TYPE_CHECKING:
     from spec.pipeline import Pipeline

@@ -29,9 +29,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from spec import operations as op
 from spec.asynchronous import BULK_GROUPS, MMA_GROUPS
 from spec.errors import Source, SpecError, here, place_of
-from spec.hopper import BULK_ALIGNMENT
-from spec.operations import Access
-from spec.state import LAPS, Count, Phase, PipelineState
+from spec.handles import Array, Tile, plain_tag
+from spec.state import LAPS, Count
 
 Body: TypeAlias = Generator[op.Operation, Any, Any]
 Parameter: TypeAlias = int | str | Callable[[Any], int]
@@ -157,144 +156,6 @@ def role(
     return declare
 
 
-# ---------------------------------------------------------------- handles that a role uses
-
-
-class Barrier:
-    """One mbarrier, as a role sees it: each method gives an operation to yield."""
-
-    def __init__(self, owner: Pipeline, name: str) -> None:
-        self._owner, self.name = owner, name
-
-    def wait(self, phase: int | Phase | op.Token) -> op.Operation:
-        """Loop around mbarrier.try_wait with a parity, or with the token of an arrive: blocks until it has
-        completed.
-        """
-        return self._new(op.Wait(self.name, _parity(phase)))
-
-    def try_wait(self, phase: int | Phase | op.Token) -> op.Operation:
-        """One mbarrier.try_wait: the yield gives True, or False (not completed, or the system's time limit)."""
-        return self._new(op.Wait(self.name, _parity(phase), "try_wait"))
-
-    def test_wait(self, phase: int | Phase | op.Token) -> op.Operation:
-        """One mbarrier.test_wait: the yield gives True or False and never blocks."""
-        return self._new(op.Wait(self.name, _parity(phase), "test_wait"))
-
-    def arrive(self, count: int = 1) -> op.Operation:
-        """mbarrier.arrive by `count` threads (or with that count operand); the yield gives its token."""
-        return self._new(op.Arrive(self.name, count))
-
-    def arrive_expect_tx(self, bytes: int, count: int = 1) -> op.Operation:
-        """mbarrier.arrive.expect_tx by `count` threads, each expecting `bytes`."""
-        return self._new(op.Arrive(self.name, count, expect=bytes))
-
-    def arrive_no_complete(self, count: int = 1) -> op.Operation:
-        """mbarrier.arrive.noComplete."""
-        return self._new(op.Arrive(self.name, count, kind="no_complete"))
-
-    def arrive_drop(self, count: int = 1, expect: int | None = None) -> op.Operation:
-        """mbarrier.arrive_drop{.expect_tx}."""
-        return self._new(op.Arrive(self.name, count, expect=expect, kind="drop"))
-
-    def expect_tx(self, bytes: int) -> op.Operation:
-        """mbarrier.expect_tx: announces bytes without arriving."""
-        return self._new(op.Transaction(self.name, bytes))
-
-    def complete_tx(self, bytes: int) -> op.Operation:
-        """mbarrier.complete_tx: simulates that many bytes arriving."""
-        return self._new(op.Transaction(self.name, -bytes))
-
-    def init(self, count: int) -> op.Operation:
-        """mbarrier.init."""
-        return self._new(op.Init(self.name, count))
-
-    def inval(self) -> op.Operation:
-        """mbarrier.inval."""
-        return self._new(op.Inval(self.name))
-
-    def _new(self, operation: op.Operation) -> op.Operation:
-        return self._owner.created(operation)
-
-    def __bool__(self) -> bool:
-        raise SpecError(f"{self.name} has no truth value: yield {self.name}.test_wait(phase) gives one")
-
-
-class Tile:
-    """One buffer, as a role sees it. `tag` names the data: a read with a tag must find what was written with that
-    tag.
-    """
-
-    def __init__(self, owner: Pipeline, access: Access, tag: Hashable) -> None:
-        self._owner, self.access, self.tag = owner, access, tag
-        self.bytes = access.stop - access.start
-
-    def load(self, signals: Barrier, bytes: int | None = None, tag: Hashable = None, pieces: int = 1) -> op.Operation:
-        """TMA or cp.async.bulk into this buffer, whose `bytes` are signalled on a barrier, in one or more pieces."""
-        count = self.bytes if bytes is None else bytes
-        if count < BULK_ALIGNMENT or count % (BULK_ALIGNMENT * pieces):
-            raise SpecError(
-                f"a bulk copy of {count} bytes in {pieces} pieces: use a positive multiple of {BULK_ALIGNMENT} for each"
-            )
-        whole = Access(
-            self.access.object, self.access.space, self.access.start, self.access.start + count, True, "async"
-        )
-        return self._owner.created(op.Load(whole, signals.name, count, self._tag(tag), pieces))
-
-    def mma(self, tag: Hashable = None, *, commit: bool = True) -> op.Operation:
-        """wgmma.mma_async that reads this buffer until its group is waited for; `commit` closes the group at once."""
-        return self._owner.created(op.Touch("mma", (op.as_read(self.access, "async"),), (self._tag(tag),), commit))
-
-    def read(self, tag: Hashable = None) -> op.Operation:
-        """Ordinary loads (ld.shared, ldmatrix) of this buffer, complete at once."""
-        return self._owner.created(op.Touch("read", (op.as_read(self.access, "generic"),), (self._tag(tag),)))
-
-    def write(self, tag: Hashable = None) -> op.Operation:
-        """Ordinary stores (st.shared, stmatrix) to this buffer."""
-        return self._owner.created(op.Touch("write", (op.as_write(self.access, "generic"),), (self._tag(tag),)))
-
-    def store(self, to: Tile | None = None, tag: Hashable = None, tensormap: Tile | None = None) -> op.Operation:
-        """TMA store of this buffer: reads it and its tensormap, then writes `to`, until its bulk group is waited
-        for.
-        """
-        destination = None if to is None else op.as_write(to.access, "async")
-        described = None if tensormap is None else op.as_read(tensormap.access, "async")
-        reads = (op.as_read(self.access, "async"),)
-        return self._owner.created(op.Store(reads, (self._tag(tag),), destination, described))
-
-    def _tag(self, tag: Hashable) -> Hashable:
-        return _plain_tag(self.tag if tag is None else tag)
-
-    def __bool__(self) -> bool:
-        raise SpecError(f"{self.access.object} has no truth value: its contents are not part of the model")
-
-
-class Array:
-    """The slots of a declaration: index it with a PipelineState, a count reduced by %, or a plain number."""
-
-    def __init__(self, name: str, slots: int, get: Callable[[int, Hashable], Any], bytes: int = 0) -> None:
-        self.name, self.slots, self._get, self.bytes = name, slots, get, bytes
-
-    def __getitem__(self, at: int | PipelineState) -> Any:
-        index, tag = (at.index, at.tag) if isinstance(at, PipelineState) else (at.__index__(), None)
-        if not 0 <= index < self.slots:
-            raise SpecError(f"{self.name}[{index}]: it has {self.slots} slots, 0 to {self.slots - 1}")
-        return self._get(index, tag)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if self.slots == 1 and hasattr(Barrier if self.bytes == 0 else Tile, name):
-            return getattr(self._get(0, None), name)
-        kind = Barrier if self.bytes == 0 else Tile
-        if not hasattr(kind, name):
-            verbs = ", ".join(verb for verb in vars(kind) if not verb.startswith("_"))
-            raise SpecError(f"{self.name} has no {name!r}: it has {verbs}")
-        raise SpecError(f"{self.name}.{name}: index it first, for example {self.name}[at].{name}")
-
-    def __bool__(self) -> bool:
-        raise SpecError(f"{self.name} has no truth value: a role can only ask for what it was given or has waited for")
-
-
 # ---------------------------------------------------------------- the pipeline
 
 
@@ -387,13 +248,13 @@ class Pipeline:
     def mma(self, *tiles: Tile, commit: bool = True) -> op.Operation:
         """One wgmma group that reads several buffers."""
         reads = tuple(op.as_read(one.access, "async") for one in tiles)
-        return self.created(op.Touch("mma", reads, tuple(_plain_tag(one.tag) for one in tiles), commit))
+        return self.created(op.Touch("mma", reads, tuple(plain_tag(one.tag) for one in tiles), commit))
 
     def store(self, *tiles: Tile, to: Tile | None = None) -> op.Operation:
         """One TMA store of bytes that were written as several buffers."""
         reads = tuple(op.as_read(one.access, "async") for one in tiles)
         destination = None if to is None else op.as_write(to.access, "async")
-        return self.created(op.Store(reads, tuple(_plain_tag(one.tag) for one in tiles), destination))
+        return self.created(op.Store(reads, tuple(plain_tag(one.tag) for one in tiles), destination))
 
     def mma_commit(self) -> op.Operation:
         """wgmma.commit_group."""
@@ -483,23 +344,7 @@ class _EndlessLoop:
         return Count(self._next - 1, self._period, self._tracer.count_used)
 
 
-def _parity(phase: int | Phase | op.Token) -> int | Phase | op.Token:
-    if isinstance(phase, int) and phase not in (0, 1):
-        raise SpecError(f"a wait with phase {phase}: parity is 0 or 1 (write phase & 1)")
-    return phase
-
-
 def _pending(pending: int, groups: int) -> int:
     if not 0 <= pending < groups:
         raise SpecError(f"a wait that leaves {pending} groups pending: use 0 to {groups - 1}")
     return pending
-
-
-def _plain_tag(tag: Hashable) -> Hashable:
-    if isinstance(tag, Count | PipelineState):
-        return tag.tag
-    if isinstance(tag, tuple):
-        return tuple(_plain_tag(part) for part in tag)
-    if not isinstance(tag, Hashable):
-        raise SpecError(f"the tag {tag!r}: a tag is a number, a string, a count, a state or a tuple of them")
-    return tag

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -23,16 +23,19 @@ from typing import Any
 from spec import operations as op
 from spec.asynchronous import IDLE, Held
 from spec.errors import Source, SpecError, place_of, place_of_class, placed
+from spec.ghost import Ghost
+from spec.handles import Array, Barrier, Tile
 from spec.layout import Component
-from spec.pipeline import Array, Barrier, Pipeline, RoleDeclaration, Threads, Tile
-from spec.state import LAPS, Count, Lineage, Phase, PipelineState
+from spec.pipeline import Pipeline, RoleDeclaration, Threads
+from spec.state import LAPS, Count, Phase, PipelineState
 
 MAX_LOCATIONS = 50_000
-FAR = 4 * LAPS
-"""Distances between waits are followed exactly up to here."""
 MAX_LINES_BETWEEN_YIELDS = 200_000
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_PLUMBING = frozenset(os.path.join(_HERE, name) for name in ("pipeline.py", "program.py", "cutlass.py", "layout.py"))
+_PLUMBING = frozenset(
+    os.path.join(_HERE, name)
+    for name in ("pipeline.py", "program.py", "cutlass.py", "layout.py", "handles.py", "ghost.py")
+)
 
 
 @dataclass
@@ -142,7 +145,7 @@ class _Walk:
         self.replay = answers
         self.given: list[Hashable] = []
         self.last = node
-        self.held, self.ghost, self.iteration = IDLE, _Ghost(), 0
+        self.held, self.ghost, self.iteration = IDLE, Ghost(), 0
         self.pending_heads: list[Hashable] = []
         self.made: list[tuple[op.Operation, Source]] = []
         self.edge: Hashable = None
@@ -237,7 +240,8 @@ class _Walk:
                 "write `for _ in self.loop():` for a loop without end",
                 self.source,
             )
-        self.ghost.note(node)
+        node.arrived, node.observed = dict(self.ghost.arrived), dict(self.ghost.observed)
+        node.ahead = dict(self.ghost.ahead)
         node.iteration = self.iteration
         index = len(self.nodes)
         self.nodes.append(node)
@@ -329,72 +333,6 @@ class _Walk:
                 found = Source(frame.f_code.co_filename, frame.f_lineno)
             generator = generator.gi_yieldfrom
         return found or self.where
-
-
-class _Ghost:
-    """What the role has waited for and arrived on so far, in exact numbers."""
-
-    def __init__(self) -> None:
-        self.arrived: dict[str, int] = {}
-        self.observed: dict[str, int] = {}
-        self.ahead: dict[str, int] = {}
-        self.choices: dict[str, int] = {}
-        self.rebase: dict[tuple[Lineage, str], int] = {}
-
-    def target(self, wait: op.Wait) -> int:
-        """The number of the phase that a wait is meant for, -1 being the one before the first.
-
-        A state says it: its lap. A state that was made afresh starts over at the next phase of its parity that the role
-        has not gone beyond; so does a plain parity, at every wait: nobody waits for the past.
-        """
-        last = self.observed.get(wait.barrier, -1)
-        phase = wait.phase
-        if isinstance(phase, Phase):
-            base = self.rebase.get((phase.lineage, wait.barrier))
-            if base is None:
-                base = max(0, last - phase.lap + 1) // 2 * 2
-                self.rebase[phase.lineage, wait.barrier] = base
-            return phase.lap + base
-        return last + (last - int(phase)) % 2 if isinstance(phase, int) else last
-
-    def distance(self, wait: op.Wait, in_loop: bool) -> int:
-        if isinstance(wait.phase, op.Token):
-            return 0
-        last = self.observed.get(wait.barrier, -1)
-        first = isinstance(wait.phase, Phase) and (wait.phase.lineage, wait.barrier) not in self.rebase
-        distance = self.target(wait) - last
-        if distance < 0:
-            raise SpecError(f"a wait on {wait.barrier} for a phase that this role has already gone beyond")
-        if distance >= (LAPS if first and in_loop else FAR):
-            raise SpecError(f"a wait on {wait.barrier} skips {distance} phases: too many to follow across a loop")
-        return distance
-
-    def after(self, operation: op.Operation, answer: Hashable) -> None:
-        if isinstance(operation, op.Wait) and answer is not False and not isinstance(operation.phase, op.Token):
-            self.observed[operation.barrier] = self.target(operation)
-        elif isinstance(operation, op.Arrive):
-            self.arrived[operation.barrier] = self.arrived.get(operation.barrier, 0) + operation.count
-            expected = (operation.expect or 0) * operation.count
-            self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + expected
-        elif isinstance(operation, op.Transaction):
-            self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + operation.bytes
-        elif isinstance(operation, op.Load):
-            self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) - operation.bytes
-        elif isinstance(operation, op.Choose):
-            self.choices[operation.name] = self.choices.get(operation.name, 0) + 1
-
-    def note(self, node: Node) -> None:
-        node.arrived, node.observed, node.ahead = dict(self.arrived), dict(self.observed), dict(self.ahead)
-
-    def key(self, states: Iterable[PipelineState]) -> Hashable:
-        """The distances of all waits to come: exact for states that live on, by parity for what is made afresh."""
-        exact = tuple(
-            (barrier, min(FAR, max(-FAR, state.lap + self.rebase.get((state.lineage, barrier), 0) - last)))
-            for state in states
-            for barrier, last in self.observed.items()
-            if (state.lineage, barrier) in self.rebase or state.lap > last
-        )
-        return exact, tuple((barrier, last & 1) for barrier, last in self.observed.items())
 
 
 def _answers(operation: op.Operation) -> tuple[Hashable, ...]:
