@@ -65,7 +65,10 @@ class Meetings(ReplayState):
         self._named_step(named, index, threads)
 
     def _named_step(self, named: Named, index: int, threads: int) -> None:
-        named.arrived, named.opened, outcome = self.spec.named_arrive(named.arrived, named.opened, threads, False)
+        warp = self.records[index].warp
+        again = warp in named.warps
+        named.arrived, named.opened, outcome = self.spec.named_arrive(named.arrived, named.opened, threads, again)
+        named.warps = [] if outcome.completes else [*named.warps, warp]
         self.witness.append((self.now, "named", index, threads))
         if outcome.violates:
             raise Violation(outcome.violates[0][0], outcome.violates[0][1], index, (named.last,) * (named.last >= 0))

@@ -152,6 +152,9 @@ class Replay(Meetings):
         property_id = "tx-count" if not pending else "deadlock"
         if array.arrivals is None:
             property_id, lacks = "arrival-count", "no number of lanes per arrival adds up to its count"
+        wrong = self._wrong_expect(barrier)
+        if property_id == "tx-count" and wrong is not None:
+            return Violation(property_id, f"{name}: {lacks}", wrong, (*barrier.history[-6:], index))
         return Violation(
             property_id,
             f"the wait for {name} with parity {record.values[1]} cannot have returned by the warp's next entry: "

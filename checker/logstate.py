@@ -14,6 +14,7 @@ from checker.logaccess import Accesses
 from checker.logclock import Clock, joined
 from checker.logspec import DEAD, Evaluator, Outcome, State
 from checker.logtable import Table
+from checker.logusage import EXPECTS
 from checker.logviolation import Violation
 from checker.synclog import Record
 from spec.hopper import NAMED_BARRIERS
@@ -47,6 +48,7 @@ class Named:
     opened: int = 0
     clock: Clock | None = None
     last: int = -1
+    warps: list[int] = field(default_factory=list)
 
 
 class ReplayState(ABC):
@@ -110,6 +112,9 @@ class ReplayState(ABC):
         if outcome.violates:
             property_id, because = outcome.violates[0]
             at = index if index is not None else barrier.history[-1]
+            if property_id == "tx-count":
+                wrong = self._wrong_expect(barrier)
+                at = at if wrong is None else wrong
             raise Violation(
                 property_id,
                 f"{self.table.name[barrier.address]}, phase {barrier.completed}: {because}",
@@ -119,12 +124,13 @@ class ReplayState(ABC):
         barrier.state = outcome.state
         if outcome.completes:
             if barrier.landing and barrier.landing[0][2] <= barrier.completed:
+                wrong = self._wrong_expect(barrier)
                 raise Violation(
                     "tx-count",
                     f"phase {barrier.completed} of {self.table.name[barrier.address]} completes although a load "
                     f"for it is "
                     "under way: its bytes are not expected before the last arrival",
-                    barrier.history[-1],
+                    barrier.history[-1] if wrong is None else wrong,
                     (barrier.landing[0][0],),
                 )
             barrier.completed += 1
@@ -135,6 +141,12 @@ class ReplayState(ABC):
             barrier.unseen = arrivals.unseen if arrivals else 0
             for warp in list(barrier.waiting):
                 self._pass_if_open(warp, barrier)
+
+    def _wrong_expect(self, barrier: Barrier) -> int | None:
+        """The last entry of the barrier that expects other bytes than the phases of its ring usually do."""
+        usual = self.table.ring[barrier.address].bytes
+        wrong = [i for i in barrier.history if self.records[i].kind in EXPECTS and self.records[i].values[1] != usual]
+        return wrong[-1] if wrong else None
 
     def _init(self, index: int, record: Record) -> None:
         barrier = self.barriers[record.values[0]]

@@ -1,0 +1,459 @@
+"""Edits of the recorded synclogs, each with the argument that makes it legal if there is one, and a second opinion.
+
+The arguments are predicates on the log alone, independent of the checker. `explains` replays the order of effects
+that the checker found on the barrier model of this file, which is written from the PTX text.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from checker.logcheck import judge
+from checker.logorder import Replay
+from checker.logspec import Evaluator
+from checker.logtable import recover
+from checker.synclog import FIELDS, LENGTH, Record, read_log, read_text
+
+DATA = Path(__file__).parent / "data" / "synclog"
+LOGS = ("coop", "coop_2x1", "coop_void", "pp", "pp_s2", "pp_void", "ws", "ws_2x1", "ws_c22", "ws_void")
+WAITS = ("cluster_barrier_wait", "cluster_barrier_try_wait", "cluster_barrier_test_wait")
+AFTER = {
+    "cluster_barrier_init",
+    "cluster_barrier_arrive",
+    "cluster_barrier_arrive_cluster",
+    "cluster_transaction_barrier_arrive_and_expect_tx",
+    "cluster_transaction_barrier_expect_transaction",
+    "named_barrier_arrive_and_wait",
+    "tma_store_wait",
+}
+"""Kinds that are appended after the operation; the others are appended before it."""
+
+
+def path_of(log: str) -> str:
+    return str(DATA / f"{log}.log.xz")
+
+
+@functools.cache
+def records_of(log: str) -> tuple[Record, ...]:
+    return read_log(path_of(log))
+
+
+@functools.cache
+def text_of(log: str) -> str:
+    return read_text(path_of(log))
+
+
+def config_of(log: str) -> dict[str, str]:
+    """The `#` line, which only these tests read."""
+    return dict(pair.split("=") for pair in text_of(log).split("\n")[0].lstrip("# ").split())
+
+
+def as_text(records: Sequence[Record]) -> str:
+    lines = ["synclog start"]
+    for r in records:
+        own = " ".join(f"{name}={value}" for name, value in zip(FIELDS[r.kind], r.values, strict=True))
+        lines.append(
+            f"synclog at {r.at}: {r.kind} line={r.source_line} time={r.time} thread={32 * r.warp},0,0 block=0,0,0 {own}"
+        )
+    return "\n".join([*lines, "synclog end", ""])
+
+
+def renumbered(records: Sequence[Record]) -> tuple[Record, ...]:
+    """The entries with lines and `at` as if the log had been printed so."""
+    at, out = 1, []
+    for number, record in enumerate(records):
+        r = record
+        out.append(Record(number + 2, at, r.kind, r.source_line, r.time, r.warp, r.values))
+        at += LENGTH[record.kind]
+    return tuple(out)
+
+
+# ---------------------------------------------------------------- an order that explains the log
+
+
+@dataclass
+class Counted:
+    """An mbarrier by the PTX text: phase, count, pending arrivals, bytes."""
+
+    count: int
+    pending: int
+    tx: int = 0
+    phase: int = 0
+
+    def step(self, arrivals: int, bytes_expected: int) -> None:
+        self.pending -= arrivals
+        self.tx += bytes_expected
+        assert self.pending >= 0, "underflow"
+        if self.pending == 0 and self.tx == 0:
+            self.phase, self.pending = self.phase + 1, self.count
+
+
+def explains(records: Sequence[Record]) -> bool:
+    """Whether the checker's order puts each effect into its window and is legal for the barriers of this file."""
+    replay = Replay(records, recover(records), Evaluator())
+    judge(replay)
+    before: dict[int, int] = {}
+    after: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for index, record in enumerate(records):
+        before[index] = last.get(record.warp, -1)
+        if record.warp in last:
+            after[last[record.warp]] = index
+        last[record.warp] = index
+    barriers: dict[int, Counted] = {}
+    happened: Counter[int] = Counter()
+    now = 0
+    for position, effect, what, amount in replay.witness:
+        assert position >= now, "the order goes back in time"
+        now = position
+        if effect == "unseen":
+            barriers[what].step(amount, 0)
+            continue
+        record = records[what]
+        happened[what] += 1
+        if record.kind in AFTER:
+            assert before[what] < position <= what, (effect, record)
+        elif effect != "land":
+            assert what < position <= after.get(what, len(records)), (effect, record)
+        if effect == "init":
+            assert record.values[0] not in barriers
+            barriers[record.values[0]] = Counted(amount, amount)
+        elif effect == "arrive":
+            expected = record.values[1] if record.kind.endswith("expect_tx") else 0
+            barriers[record.values[0]].step(amount, 0) if not expected else None
+            if expected:
+                barriers[record.values[0]].tx += expected
+                barriers[record.values[0]].step(amount, 0)
+        elif effect == "expect":
+            assert barriers[record.values[0]].pending
+            barriers[record.values[0]].tx += amount
+        elif effect == "land":
+            assert position > what
+            barriers[record.values[1]].step(0, -amount)
+        elif effect == "wait":
+            assert barriers[record.values[0]].phase == amount + 1
+            assert amount % 2 == record.values[1]
+    arrivals = [
+        i for i, r in enumerate(records) if (r.kind in AFTER and "wait" not in r.kind) or r.kind.endswith("er_wait")
+    ]
+    assert all(happened[i] == 1 for i in arrivals), "an effect is missing or doubled"
+    assert all(b.pending == b.count and b.tx == 0 for b in barriers.values()), "a phase is left incomplete"
+    return True
+
+
+# ---------------------------------------------------------------- edits
+
+
+@dataclass(frozen=True)
+class Edit:
+    """An edited log: what was done to which entry, and the argument that makes it legal, if there is one."""
+
+    kind: str
+    records: tuple[Record, ...]
+    index: int
+    argument: str = ""
+
+
+def with_value(record: Record, name: str, value: int) -> Record:
+    values = list(record.values)
+    values[FIELDS[record.kind].index(name)] = value
+    return replace(record, values=tuple(values))
+
+
+class Log:
+    """The facts about a log that the arguments use."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.records = tuple(records)
+        self.program: dict[int, list[int]] = defaultdict(list)
+        for index, record in enumerate(records):
+            self.program[record.warp].append(index)
+        self.barriers = [r.values[0] for r in records if r.kind == "cluster_barrier_init"]
+        self.touched = Counter(
+            r.values[1] if r.kind == "tma_load" else r.values[0]
+            for r in records
+            if (r.kind.startswith("cluster_") and r.kind != "cluster_barrier_init") or r.kind == "tma_load"
+        )
+        self.waited = Counter(r.values[0] for r in records if r.kind in WAITS)
+
+    def later(self, index: int) -> Iterator[Record]:
+        """The warp's entries after this one."""
+        own = self.program[self.records[index].warp]
+        yield from (self.records[i] for i in own[own.index(index) + 1 :])
+
+    def earlier(self, index: int) -> list[Record]:
+        own = self.program[self.records[index].warp]
+        return [self.records[i] for i in own[: own.index(index)]]
+
+
+def why_removal_is_legal(log: Log, index: int) -> str:
+    """The argument for removing an entry, or the empty string."""
+    record = log.records[index]
+    following = next(log.later(index), None)
+    if record.kind == "fence_barrier_init":
+        inits = any(r.kind == "cluster_barrier_init" for r in log.earlier(index))
+        for later in log.later(index):
+            if later.kind == "fence_barrier_init":
+                return "a later fence of the same thread covers the same inits"
+            if later.kind != "cluster_barrier_init":
+                break
+        return "" if inits else "fence.mbarrier_init orders inits of its own thread, which has none"
+    if record.kind == "syncthreads":
+        return "" if following else "the warp does nothing afterwards: an exited warp counts as arrived"
+    if record.kind == "syncwarp":
+        return "lanes of one warp: nothing of it is logged"
+    if record.kind in WAITS:
+        same = [r for r in log.later(index) if r.values and r.values[0] == record.values[0]][:1]
+        before = [r for r in log.earlier(index) if r.values and r.values[0] == record.values[0]][-1:]
+        if same and same[0].kind in WAITS and same[0].values == record.values:
+            return "the same wait follows: a try_wait decides nothing that the wait does not decide again"
+        if before and before[0].kind in WAITS and before[0].values == record.values:
+            return "a try_wait for the same phase precedes it, and may have returned true"
+    if record.kind == "cluster_barrier_arrive_cluster" and not record.values[2]:
+        return "pred=0: no arrival is executed"
+    if record.kind == "cluster_barrier_init" and not log.touched[record.values[0]]:
+        return "the barrier is never used"
+    if (
+        record.kind == "cluster_barrier_arrive"
+        and not log.waited[record.values[0]]
+        and log.touched[record.values[0]] == 1
+    ):
+        return "no warp waits for the barrier and nothing else arrives there"
+    if record.kind == "tma_store":
+        return "an empty bulk group is complete, and one access fewer cannot race"
+    if record.kind == "tma_store_wait":
+        return why_wait_is_not_needed(log, index, None)
+    return ""
+
+
+def why_wait_is_not_needed(log: Log, index: int, count: int | None) -> str:
+    """tma_store_wait with another count, or none: the same groups are complete whenever it matters."""
+    earlier = log.earlier(index)
+    committed = sum(r.kind == "tma_store_arrive" for r in earlier)
+    done = 0
+    commits = 0
+    for r in earlier:
+        commits += r.kind == "tma_store_arrive"
+        if r.kind == "tma_store_wait":
+            done = max(done, commits - r.values[0])
+    now = max(done, committed - log.records[index].values[0])
+    then = done if count is None else max(done, committed - count)
+    if then >= now:
+        return "no bulk group is pending that the wait would have waited for"
+    for r in log.later(index):
+        if r.kind == "tma_store_wait":
+            if committed - r.values[0] >= now:
+                return "a stricter wait follows before the warp does anything that needs it"
+        elif not r.kind.startswith("fence"):
+            break
+    oldest = [r.values[1] for r in log.records if r.kind == "tma_store" and r.warp == log.records[index].warp]
+    reused = oldest[then:now]
+    rest = oldest[committed:]
+    staged = {r.values[2] for r in log.records[index:] if r.kind == "tma_load"}
+    later_wait = [r for r in log.later(index) if r.kind in ("tma_store_wait", "tma_store_arrive")]
+    if later_wait and not set(reused) & ({*rest} | staged):
+        return "the bytes of the pending stores are not written again, and a later wait covers them"
+    return ""
+
+
+def why_duplicate_is_legal(log: Log, index: int) -> str:
+    record = log.records[index]
+    reasons = {
+        "fence_barrier_init": "a fence twice is a fence",
+        "fence_view_async_shared": "a fence twice is a fence",
+        "tma_store_wait": "waiting twice for the same groups is waiting once",
+        "tma_store_arrive": "the second commit makes an empty group, which is complete",
+        "syncwarp": "lanes of one warp: nothing of it is logged",
+    }
+    if record.kind in WAITS:
+        return "a phase that is seen complete may be looked at again"
+    if record.kind == "cluster_barrier_arrive_cluster" and not record.values[2]:
+        return "pred=0: no arrival is executed"
+    return reasons.get(record.kind, "")
+
+
+def why_change_is_legal(log: Log, index: int, field: str, value: int) -> str:
+    record = log.records[index]
+    if record.kind == "cluster_barrier_arrive_cluster":
+        _, cta, pred = record.values
+        if not pred and (field != "pred" or cta):
+            return "the arrival is not executed, or is for another CTA, before and after"
+    if record.kind == "cluster_barrier_init" and not log.touched[record.values[0]]:
+        return "the barrier is never used"
+    if record.kind == "cluster_barrier_arrive" and not log.waited[record.values[0]] + log.waited[value]:
+        return "no warp waits for the one barrier or the other"
+    if field == "gmem_int_desc":
+        sizes = recover(log.records).box_bytes
+        if record.kind == "tma_store" or sizes[value] == sizes[record.values[0]]:
+            return "another tensor, the same bytes to the same place"
+    if record.kind == "tma_store_wait":
+        if value < record.values[0]:
+            return "waiting for more groups than needed is legal, and they do complete"
+        return why_wait_is_not_needed(log, index, value)
+    return ""
+
+
+def why_cut_is_legal(records: Sequence[Record]) -> str:
+    """A kernel could end here: every load is waited for, every stage given back, every store waited for."""
+    table = recover(records)
+    fulls = {a for ring in table.rings if ring.empty for a in ring.full.addresses}
+    balance: Counter[tuple[int, int]] = Counter()
+    stores: Counter[int] = Counter()
+    loaded, waited = Counter[int](), Counter[tuple[int, int, int]]()
+    for r in records:
+        if r.kind in WAITS and r.values[0] in fulls:
+            waited[r.warp, r.values[0], r.values[1]] = 1
+            balance[r.warp, r.values[0]] = 1
+        elif "_arrive" in r.kind and r.values and table.partner.get(r.values[0]) in fulls:
+            balance[r.warp, table.partner[r.values[0]]] = 0
+        elif r.kind == "tma_load":
+            loaded[r.values[1]] += 1
+        elif r.kind == "tma_store":
+            stores[r.warp] += 1
+        elif r.kind == "tma_store_wait" and not r.values[0]:
+            stores[r.warp] = 0
+    seen = {full for _, full, _ in waited}
+    done = not any(balance.values()) and not any(stores.values()) and all(full in seen for full in loaded)
+    return "the kernel may end here: nothing is under way and no stage is held" if done and loaded else ""
+
+
+COMMUTES: dict[tuple[str, str], str] = {
+    ("cluster_barrier_init", "cluster_barrier_init"): "two barriers",
+    ("tma_load", "cluster_barrier_wait"): "the next stage has nothing to do with this load",
+    ("cluster_barrier_arrive_cluster", "tma_store_wait"): "a release may come later",
+    ("tma_load", "tma_load"): "bytes of one phase land in any order",
+    ("tma_load", "cluster_transaction_barrier_expect_transaction"): "tx may be negative while an arrival is pending",
+    ("cluster_transaction_barrier_expect_transaction", "tma_load"): "tx may be negative while an arrival is pending",
+    ("cluster_transaction_barrier_arrive_and_expect_tx", "tma_load"): "the load cannot complete the phase alone",
+    ("cluster_barrier_wait", "cluster_transaction_barrier_arrive_and_expect_tx"): "only the load needs the empty stage",
+    ("cluster_barrier_arrive_cluster", "cluster_barrier_wait"): "the release needs nothing of the next wait",
+    ("cluster_barrier_arrive_cluster", "cluster_barrier_try_wait"): "the release needs nothing of the next wait",
+    ("cluster_barrier_arrive_cluster", "cluster_barrier_arrive"): "two barriers",
+    ("cluster_barrier_arrive", "cluster_barrier_wait"): "two barriers",
+    ("cluster_barrier_arrive", "tma_load"): "two barriers",
+    ("cluster_barrier_arrive_cluster", "warpgroup_wait"): "the group of the released stage was waited for before",
+    ("cluster_barrier_arrive_cluster", "cluster_barrier_arrive_cluster"): "two barriers",
+    ("cluster_barrier_try_wait", "warpgroup_arrive"): "the fence orders registers, the wait precedes wgmma",
+    ("cluster_barrier_wait", "warpgroup_arrive"): "the fence orders registers, the wait precedes wgmma",
+    (
+        "named_barrier_arrive_and_wait",
+        "cluster_barrier_arrive_cluster",
+    ): "the phase needs the storing warp's arrival too",
+    ("tma_store_arrive", "tma_store_wait"): "the wait leaves the newest group pending in either order",
+    ("tma_store_wait", "named_barrier_arrive_and_wait"): "no bulk group is pending",
+    ("named_barrier_arrive_and_wait", "tma_store_wait"): "no bulk group is pending",
+    ("tma_store_wait", "cluster_barrier_arrive_cluster"): "the warp has no bulk group",
+    ("tma_store_wait", "cluster_barrier_arrive"): "the warp has no bulk group",
+    ("tma_store_wait", "cluster_barrier_wait"): "the wait does not look at bulk groups",
+    ("cluster_barrier_wait", "cluster_barrier_wait"): "two barriers",
+    ("fence_barrier_init", "syncthreads"): "fence.mbarrier_init orders inits of its own thread, which has none",
+    ("fence_barrier_init", "cluster_barrier_init"): "a later fence of the same thread covers the init",
+    ("cluster_barrier_init", "fence_barrier_init"): "a later fence of the same thread covers the init",
+    ("cluster_barrier_arrive_cluster", "fence_view_async_shared"): "the released stage was read before",
+    ("fence_view_async_shared", "cluster_barrier_arrive_cluster"): "the released stage was read before",
+    ("tma_store", "tma_store_arrive"): "the store joins the next group, which is waited for as well",
+    ("syncwarp", "cluster_barrier_wait"): "lanes of one warp: nothing of it is logged",
+}
+"""Kinds of neighbours in one warp that may trade places where nothing between them is ordered, and why."""
+
+
+def edits_of(log_name: str, seed: int) -> Iterator[Edit]:
+    """Edits that leave a well-formed log: at least 200 of each log, the same ones each time."""
+    log = Log(records_of(log_name))
+    rs, rng = log.records, random.Random(f"{log_name} {seed}")
+    by_kind: dict[str, list[int]] = defaultdict(list)
+    for index, record in enumerate(rs):
+        by_kind[record.kind].append(index)
+    for kind, indices in by_kind.items():
+        for i in rng.sample(indices, min(3, len(indices))):
+            yield Edit(f"remove {kind}", rs[:i] + rs[i + 1 :], i, why_removal_is_legal(log, i))
+        for i in rng.sample(indices, min(2, len(indices))):
+            yield Edit(f"duplicate {kind}", rs[: i + 1] + rs[i:], i, why_duplicate_is_legal(log, i))
+        for i in rng.sample(indices, min(2, len(indices))):
+            for name in FIELDS[kind]:
+                for value in other_values(log, i, name, rng):
+                    changed = with_value(rs[i], name, value)
+                    argument = why_change_is_legal(log, i, name, value)
+                    yield Edit(f"change {kind} {name}", (*rs[:i], changed, *rs[i + 1 :]), i, argument)
+    yield from swaps(log, rng, 20)
+    yield from moves(log, rng, 24)
+    for _ in range(10):
+        cut = rng.randrange(1, len(rs))
+        yield Edit("cut off", rs[:cut], cut - 1, why_cut_is_legal(rs[:cut]))
+    for _ in range(12):
+        i = rng.randrange(len(rs))
+        warp = rng.choice([w for w in log.program if w != rs[i].warp])
+        legal = {
+            "fence_barrier_init": why_removal_is_legal(log, i),
+            "syncthreads": "",
+            "tma_store_wait": why_removal_is_legal(log, i),
+            "cluster_transaction_barrier_expect_transaction": "any thread may expect the bytes",
+            "cluster_transaction_barrier_arrive_and_expect_tx": "any thread may expect the bytes and arrive",
+        }
+        after = [r.kind for r in rs[i:] if r.warp == warp]
+        needed = {"fence_barrier_init", "syncthreads"} & set(by_kind)
+        if rs[i].kind == "cluster_barrier_init" and needed <= {*after}:
+            legal["cluster_barrier_init"] = "any thread may initialise; its fence and __syncthreads follow"
+        moved = (*rs[:i], replace(rs[i], warp=warp), *rs[i + 1 :])
+        yield Edit(f"other warp {rs[i].kind}", moved, i, legal.get(rs[i].kind, ""))
+
+
+def other_values(log: Log, index: int, name: str, rng: random.Random) -> list[int]:
+    """Wrong values for a field, close enough to be plausible."""
+    record = log.records[index]
+    value = record.values[FIELDS[record.kind].index(name)]
+    same = [r.values[FIELDS[r.kind].index(name)] for r in log.records if r.kind == record.kind]
+    others = sorted(set(same) - {value})
+    if name in ("phase", "pred"):
+        return [1 - value]
+    if name in ("smem_addr", "smem_int_mbar"):
+        return [rng.choice([b for b in log.barriers if b != value]), value + 4]
+    if name == "arrive_count":
+        return [value + 1, value * 2, 0]
+    if name == "transaction_bytes":
+        return [value + 16, value // 2]
+    if name == "num_threads":
+        return [value - 32, value + 32, value + 1]
+    if name == "barrier_id":
+        return [value + 1, 16]
+    if name in ("count", "n"):
+        return [value + 1] + [value - 1] * (value > 0)
+    if name == "cta_id":
+        return [value + 1]
+    return [rng.choice(others)] if others else []
+
+
+def swaps(log: Log, rng: random.Random, number: int) -> Iterator[Edit]:
+    """Neighbours within one warp trade places, times staying where they are."""
+    rs = log.records
+    for _ in range(number):
+        own = log.program[rng.choice(list(log.program))]
+        p = rng.randrange(len(own) - 1)
+        one, other = rs[own[p]], rs[own[p + 1]]
+        if (one.kind, one.values) == (other.kind, other.values):
+            continue
+        new = list(rs)
+        new[own[p]], new[own[p + 1]] = replace(other, time=one.time), replace(one, time=other.time)
+        yield Edit(f"swap {one.kind} {other.kind}", tuple(new), own[p], COMMUTES.get((one.kind, other.kind), ""))
+
+
+def moves(log: Log, rng: random.Random, number: int) -> Iterator[Edit]:
+    """An entry moves past entries of other warps, between the neighbours of its own warp.
+
+    That is legal exactly if the windows still allow an order; the replay in `explains` is the whole argument.
+    """
+    rs = log.records
+    for _ in range(number):
+        own = log.program[rng.choice(list(log.program))]
+        p = rng.randrange(len(own))
+        low, high = (own[p - 1] + 1 if p else 0), (own[p + 1] - 1 if p + 1 < len(own) else len(rs) - 1)
+        target = rng.choice((low, high, rng.randint(low, high)))
+        if target != own[p]:
+            new = list(rs[: own[p]] + rs[own[p] + 1 :])
+            new.insert(target, rs[own[p]])
+            yield Edit("move", tuple(new), min(own[p], target), "the windows of all effects still meet")
