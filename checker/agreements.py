@@ -1,9 +1,11 @@
-"""Templates for everything that roles must agree on apart from mbarriers: contents, loops, choices, meetings, counters."""
+"""Templates for everything that roles must agree on apart from mbarriers: contents, loops, choices, meetings,
+counters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import product
+from collections.abc import Callable, Iterable
+from itertools import pairwise, product
 from math import gcd
 
 from checker.tables import (
@@ -19,7 +21,7 @@ from checker.tables import (
     total,
 )
 from spec.accesses import in_locations
-from spec.expr import FALSE, TRUE, Apply, Expr, Field, Lit, all_of, any_of, fields_of, where
+from spec.expr import FALSE, Apply, Expr, Field, Lit, all_of, any_of, fields_of, where
 from spec.machine import Action
 
 EXACT = 64
@@ -52,7 +54,7 @@ def _contents(model: Model) -> Iterable[Candidate]:
         busy = [copy.variable for copy in model.machine.structure.copies if copy.content == name]
         writers = _writers(model, [name, *busy])
         idle = all_of(model.fields[variable] == 0 for variable in busy)
-        tables = [last_along(graph, model.initial[name], _given([name, *busy])) for graph in writers]
+        tables = [last_along(graph, model.initial[name], _Given([name, *busy])) for graph in writers]
         if len(writers) == 1:
             yield Candidate("contents", name, ~idle | lookup_all(writers[0].counter, tables[0], holds))
         elif 1 < len(writers) <= 3:
@@ -70,7 +72,7 @@ def _latest(
     """Several writers: how many writes each is ahead of the first one says who wrote last."""
     counts, modulus = [], 0
     for graph in writers:
-        count, period = count_along(graph, lambda action: _given(names)(action) is not None)
+        count, period = count_along(graph, lambda action: _Given(names)(action) is not None)
         counts.append(count)
         modulus = gcd(modulus, period)
     modulus = min(modulus & -modulus, 8) or 8
@@ -94,12 +96,8 @@ def _writers(model: Model, names: list[str]) -> list[Graph]:
     return [
         graph
         for graph in model.graphs.values()
-        if any(_given(names)(action) is not None for way in graph.ways for _, action in way)
+        if any(_Given(names)(action) is not None for way in graph.ways for _, action in way)
     ]
-
-
-def _given(names: list[str]) -> _Given:
-    return _Given(names)
 
 
 class _Given:
@@ -142,7 +140,7 @@ def _counters(model: Model) -> Iterable[Candidate]:
             continue
         field, parts = model.fields[name], []
         for graph in model.graphs.values():
-            counts, modulus = count_along(graph, lambda action: _moves(name, action))
+            counts, modulus = count_along(graph, _Moves(name))
             if modulus % (1 << field.width):
                 break
             if any(counts):
@@ -152,8 +150,14 @@ def _counters(model: Model) -> Iterable[Candidate]:
             yield Candidate("counters", name, field == total([Lit(model.initial[name], field.width), *parts]))
 
 
-def _moves(name: str, action: Action) -> int:
-    return sum(_moved(name, value) or 0 for updated, value in action.updates if updated == name)
+class _Moves:
+    """By how much an action moves a variable."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, action: Action) -> int:
+        return sum(_moved(self.name, value) or 0 for updated, value in action.updates if updated == self.name)
 
 
 def _moved(name: str, value: Expr) -> int | None:
@@ -172,7 +176,9 @@ def _moved(name: str, value: Expr) -> int | None:
 
 
 def _loops(model: Model) -> Iterable[Candidate]:
-    """Iterations done plus iterations behind are the same for all roles of a trip-count loop; the first is not behind."""
+    """Iterations done plus iterations behind are the same for all roles of a trip-count loop; the first is not
+    behind.
+    """
     iterations = {p.role: p for p in model.machine.structure.progress if p.kind == "iteration"}
     for ended in [name for name in model.fields if name.startswith("loop.") and name.endswith(".ended")]:
         loop = ended[len("loop.") : -len(".ended")]
@@ -210,7 +216,7 @@ def _in_step(
 ) -> Iterable[Candidate]:
     """count by location + behind is the same for all, modulo what the counts recur with."""
     roles = list(behind)
-    for one, other in zip(roles, roles[1:], strict=False):
+    for one, other in pairwise(roles):
         width = behind[one].width
         modulus = gcd(counts[one][1], counts[other][1]) or 1 << width
         if modulus == 1 or behind[other].width != width or modulus > 1 << width:
@@ -254,27 +260,39 @@ def _choices(model: Model) -> Iterable[Candidate]:
         yield Candidate("choices", f"somebody leads {choice}", any_of(field == 0 for field in behind.values()))
         yield from _bounds("choices", behind)
         counts = {}
-        for role in behind:
+        for role, field in behind.items():
             graph = model.graphs[role]
-            heads = frozenset(_reading(graph, behind[role].name))
-            counts[role] = count_along(graph, lambda action, heads=heads: int(action.location in heads))  # type: ignore[misc]
-            picked = last_along(graph, 0, lambda action, heads=heads: _answer(graph, action, heads))  # type: ignore[misc]
-            started = last_along(graph, 0, lambda action, heads=heads: 1 if action.location in heads else None)  # type: ignore[misc]
+            heads = frozenset(_reading(graph, field.name))
+            counts[role] = count_along(graph, _one_at(heads))
+            picked = last_along(graph, 0, _answers(graph, heads))
+            started = last_along(graph, 0, _started_at(heads))
             past = [i for i, values in enumerate(started) if values == frozenset({1})]
             known: Expr = FALSE
             for distance, entry in enumerate(history):
-                if distance < 1 << behind[role].width:
-                    known = known | (behind[role] == distance) & lookup_all(graph.counter, picked, entry)
+                if distance < 1 << field.width:
+                    known = known | (field == distance) & lookup_all(graph.counter, picked, entry)
             yield Candidate("choices", f"{role} chose {choice}", ~in_locations(graph.counter, past) | known)
         yield from _in_step("choices", model, behind, counts)
 
 
-def _answer(graph: Graph, action: Action, heads: frozenset[int]) -> int | None:
+def _one_at(heads: frozenset[int]) -> Callable[[Action], int]:
+    return lambda action: int(action.location in heads)
+
+
+def _started_at(heads: frozenset[int]) -> Callable[[Action], int | None]:
+    return lambda action: 1 if action.location in heads else None
+
+
+def _answers(graph: Graph, heads: frozenset[int]) -> Callable[[Action], int | None]:
     """The number of the option that an action at a choice takes: options come in order, each picked or found."""
-    if action.location not in heads:
-        return None
-    targets = list(dict.fromkeys(other.target for _, other in graph.ways[action.location or 0]))
-    return targets.index(action.target)
+
+    def answer(action: Action) -> int | None:
+        if action.location not in heads:
+            return None
+        targets = list(dict.fromkeys(other.target for _, other in graph.ways[action.location or 0]))
+        return targets.index(action.target)
+
+    return answer
 
 
 # ---------------------------------------------------------------- named barriers and __syncthreads
@@ -296,9 +314,9 @@ def _meetings(model: Model) -> Iterable[Candidate]:
             enters = frozenset(_entering(graph, arrived.name))
             inside = [target for _, target in enters if not _passes(graph, enters, target)]
             yield Candidate("meetings", f"{role} waits at {name}", (flag == 0) | in_locations(graph.counter, inside))
-            counts, modulus = count_along(graph, lambda action, e=enters: int((action.location, action.target) in e))  # type: ignore[misc]
+            counts, modulus = count_along(graph, _one_on(enters))
             entered.append((role, counts, modulus))
-        for (one, counts, modulus), (other, more, period) in zip(entered, entered[1:], strict=False):
+        for (one, counts, modulus), (other, more, period) in pairwise(entered):
             common = gcd(modulus, period) or EXACT
             if common < 2:
                 continue
@@ -320,11 +338,11 @@ def _entering(graph: Graph, arrived: str) -> Iterable[tuple[int | None, int | No
                 yield action.location, action.target
 
 
+def _one_on(edges: frozenset[tuple[int | None, int | None]]) -> Callable[[Action], int]:
+    return lambda action: int((action.location, action.target) in edges)
+
+
 def _passes(graph: Graph, enters: frozenset[tuple[int | None, int | None]], target: int | None) -> bool:
     """Whether the location behind an arrival is beyond the barrier: nothing there waits for it to complete."""
     place = graph.role.locations[target or 0]
     return not place.op.startswith("inside")
-
-
-def _same(conditions: Iterable[Expr]) -> Expr:
-    return all_of(conditions) & TRUE

@@ -1,9 +1,9 @@
 """Templates around mbarriers: the clock of each barrier, and everything that is measured against it.
 
-The clock of a barrier is the number of its completed phases, modulo M. It is no variable of the machine: it is read off a
-waiter, as the number of phases that the waiter has waited for up to its location plus those that it has not seen yet.
-Everything else is measured against the clock: the parity, the other waiters, for each role that arrives, how many of its
-arrivals belong to the current phase, and the copies in flight.
+The clock of a barrier is the number of its completed phases, modulo M. It is no variable of the machine: it is read
+off a waiter, as the number of phases that the waiter has waited for up to its location plus those that it has not
+seen yet. Everything else is measured against the clock: the parity, the other waiters, for each role that arrives,
+how many of its arrivals belong to the current phase, and the copies in flight.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def clock_of(model: Model, info: BarrierInfo) -> Clock | None:
 
 
 def _shares(arrivals: int, arrived: list[Progress]) -> list[int]:
-    """How the arrivals of a phase are split: as those of a whole pass are, or one role at a time if each brings them all."""
+    """How the arrivals of a phase are split: as those of a whole pass are, or one role at a time if each brings them
+    all.
+    """
     counts = [p.modulus or max((value or 0) for value in p.by_location) for p in arrived]
     whole = sum(counts)
     if all((value or 0) % arrivals == 0 for p in arrived for value in (*p.by_location, p.modulus)):
@@ -144,7 +146,8 @@ def _shown(graph: Graph, observed: Progress, unseen: Field, modulus: int, width:
 
 
 def _waits(model: Model, clock: Clock) -> Iterable[Candidate]:
-    """The parity and all waiters show the same clock, and no waiter falls further behind than its next wait allows."""
+    """The parity and all waiters show the same clock, and no waiter falls further behind than its next wait
+    allows."""
     name = clock.info.name
     if clock.waiters:
         odd = (clock.now & 1) == where(model.fields[clock.info.phase] == 1, Lit(1, clock.width), Lit(0, clock.width))
@@ -201,7 +204,8 @@ def _arrivals(model: Model, clock: Clock) -> Iterable[Candidate]:
 
 
 def _bytes(model: Model, clock: Clock) -> Iterable[Candidate]:
-    """The tx-count is what was announced and has not landed, and a phase in which nothing is missing has completed."""
+    """The tx-count is what was announced and has not landed, and a phase in which nothing is missing has
+    completed."""
     info = clock.info
     pending = model.fields[info.pending]
     if not info.tx:

@@ -1,7 +1,9 @@
-"""Candidate invariants, generated from the structure of a pipeline: what its barriers, copies, loops and locations say.
+"""Candidate invariants, generated from the structure of a pipeline: what its barriers, copies, loops and locations
+say.
 
-All of them are guesses. What a template says is true of the pipelines that it was made for, and nothing rests on it: a
-candidate counts only after checker.induction has shown that it holds at the start and that every step keeps all of them.
+All of them are guesses. What a template says is true of the pipelines that it was made for, and nothing rests on it:
+a candidate counts only after checker.induction has shown that it holds at the start and that every step keeps all of
+them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The Z3 reading of an expression, and the only place that knows z3: everything else builds terms through this module.
+"""The Z3 reading of an expression, and the only place that knows z3: everything else builds terms through this
+module.
 
-An expression of one bit is a Bool, a wider one a BitVec of its width; `+` and `-` wrap, `<` is unsigned, as in every other
-reading. z3 itself is imported when the first term is built, never when this module is.
+An expression of one bit is a Bool, a wider one a BitVec of its width; `+` and `-` wrap, `<` is unsigned, as in every
+other reading. z3 itself is imported when the first term is built, never when this module is.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def z3_module() -> Any:
 class Places:
     """A number from 0 to len(bits) by what it exceeds: bits[i] says that it is larger than i.
 
-    A solver that knows one bit knows all bits on one side of it, which suits numbers that are only compared with constants:
-    the location of a role.
+    A solver that knows one bit knows all bits on one side of it, which suits numbers that are only compared with
+    constants: the location of a role.
     """
 
     bits: tuple[Term, ...]
@@ -119,7 +120,8 @@ def value(number: int, width: int) -> Term:
 
 
 def z3_term(expr: Expr, term_of: Callable[[str], Term | Places], memo: dict[int, Term] | None = None) -> Term:
-    """The term with the same value; `term_of` gives the term of a state variable, Bool if it has one bit, or its Places.
+    """The term with the same value; `term_of` gives the term of a state variable, Bool if it has one bit, or its
+    Places.
 
     `memo` is keyed by the identity of expressions: share it only between expressions that stay alive.
     """
@@ -140,7 +142,9 @@ def _as_term(part: Term, width: int) -> Term:
 
 def _operation(node: Apply, parts: list[Term]) -> Term:
     tables = [part for part in parts if isinstance(part, Table)]
-    if tables and all(isinstance(part, Lit) or (isinstance(part, Table) and part.places is tables[0].places) for part in parts):
+    if tables and all(
+        isinstance(part, Lit) or (isinstance(part, Table) and part.places is tables[0].places) for part in parts
+    ):
         width = node.arguments[-1].width
         rows = range(len(tables[0].values))
         columns = [part.values if isinstance(part, Table) else (part.value,) * len(rows) for part in parts]

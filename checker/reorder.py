@@ -1,16 +1,19 @@
-"""Which steps of different processes can be taken in either order, so that one order per pair of neighbours is enough.
+"""Which steps of different processes can be taken in either order, so that one order per pair of neighbours is
+enough.
 
-Two steps are independent if neither writes what the other reads or writes, where a step reads what its guard, its updates
-and its checks mention. A role's counter is written by each of its steps, but what others ask of it is only whether it is in
-some set of locations; so each such question is an observation of its own, written by the steps that change its answer.
+Two steps are independent if neither writes what the other reads or writes, where a step reads what its guard, its
+updates and its checks mention. A role's counter is written by each of its steps, but what others ask of it is only
+whether it is in some set of locations; so each such question is an observation of its own, written by the steps that
+change its answer.
 
-Why keeping one order loses no shortest violation: let a shortest schedule that violates a property contain neighbours a, b
-of different processes that are independent. Swapping them gives the same states before and after, so the schedule stays one
-of the machine if the state in between is not one behind which nothing is defined. Such a state would be one by a check that
-neither a alone nor b alone brings about or takes away, for it holds neither before nor after; therefore two steps that both
-write what one such check reads count as dependent. If b is the violating step itself, it reads what its checks read, so it
-would violate the property without a before it, one step earlier: the schedule was no shortest one. Among all schedules that
-swaps lead to, the one whose processes are lexicographically least has no neighbours that could be swapped downwards.
+Why keeping one order loses no shortest violation: let a shortest schedule that violates a property contain neighbours
+a, b of different processes that are independent. Swapping them gives the same states before and after, so the
+schedule stays one of the machine if the state in between is not one behind which nothing is defined. Such a state
+would be one by a check that neither a alone nor b alone brings about or takes away, for it holds neither before nor
+after; therefore two steps that both write what one such check reads count as dependent. If b is the violating step
+itself, it reads what its checks read, so it would violate the property without a before it, one step earlier: the
+schedule was no shortest one. Among all schedules that swaps lead to, the one whose processes are lexicographically
+least has no neighbours that could be swapped downwards.
 """
 
 from __future__ import annotations

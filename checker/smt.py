@@ -1,8 +1,9 @@
 """Bounded search in Z3: the shortest violation of each property, or that there is none up to a number of steps.
 
-It decides the same question as breadth-first search does and shares nothing with it but the Machine: a violation of a state
-counts the steps to it, a violation by a step counts that step too, and a step that a check halts is not followed. One thing
-it cannot see is a role that never runs again while others go on for ever: no single state shows that.
+It decides the same question as breadth-first search does and shares nothing with it but the Machine: a violation of a
+state counts the steps to it, a violation by a step counts that step too, and a step that a check halts is not
+followed. One thing it cannot see is a role that never runs again while others go on for ever: no single state shows
+that.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from checker.search import Violation
 from checker.unroll import Relation, initial_state, relation, renaming, state_terms, take
 from spec.expr import evaluate
 from spec.machine import LIMIT, Check, Machine
+
+NO_TIMEOUT = 4_294_967_295
+"""What Z3 takes for no bound, in milliseconds."""
 
 
 @dataclass
@@ -48,20 +52,28 @@ def bounded(
     lemmas: terms over the variables of `relation(machine).before` that every reachable state is known to satisfy.
     Raises ValueError for a property that the machine does not have, and for an empty set of properties.
     """
-    wanted = [*machine.properties, LIMIT] if properties is None else list(properties)
+    wanted = wanted_properties(machine, properties)
+    if properties is None:
+        wanted.append(LIMIT)
+    unrolling = Unrolling(relation(machine, ordered=ordered), tuple(lemmas))
+    return deepen(unrolling, depth, wanted, timeout, stop_at_first=stop_at_first)
+
+
+def wanted_properties(machine: Machine, properties: Sequence[str] | None) -> list[str]:
+    """The properties to decide, all of the machine's by default; raises ValueError for none and for unknown ones."""
+    wanted = list(machine.properties if properties is None else properties)
     if not wanted:
-        raise ValueError("a search for no property at all: name at least one")
+        raise ValueError("a question about no property at all: name at least one")
     unknown = [name for name in wanted if name not in (*machine.properties, LIMIT)]
     if unknown:
         raise ValueError(f"{machine.name} has no property {unknown[0]!r}: use {', '.join(machine.properties)}")
-    unrolling = Unrolling(relation(machine, ordered=ordered), tuple(lemmas))
-    return _search(unrolling, depth, wanted, timeout, stop_at_first)
+    return wanted
 
 
 class Unrolling:
-    """Copies of a relation from the initial state on, one step after another, in one incremental solver."""
+    """Copies of a relation, one step after another, in one incremental solver; from the initial state or from any."""
 
-    def __init__(self, step: Relation, lemmas: tuple[Term, ...] = ()) -> None:
+    def __init__(self, step: Relation, lemmas: tuple[Term, ...] = (), *, initial: bool = True) -> None:
         self.z3 = z3_module()
         self.step, self.lemmas = step, lemmas
         self.solver = self.z3.SolverFor("QF_FD")
@@ -72,7 +84,10 @@ class Unrolling:
         pairs = [term for name in names for term in wrong[name]]
         self.everything = self.z3.And([step.step, step.ordered, *pairs, *lemmas])
         self.copies: list[list[Term]] = []
-        self.solver.add(self.z3.substitute(step.initial, *self._names(0)))
+        self.extended, self.questions = 0, 0
+        self.clean: dict[str, int] = {}
+        if initial:
+            self.solver.add(self.z3.substitute(step.initial, *self._names(0)))
         self._assert_lemmas(0)
 
     def _names(self, number: int) -> list[tuple[Term, Term]]:
@@ -96,6 +111,7 @@ class Unrolling:
 
     def extend(self, number: int) -> None:
         """Takes the step from state `number`."""
+        self.extended = number + 1
         self.solver.add(self._copy(number)[0])
         if number:
             self.solver.add(self._copy(number - 1)[1])
@@ -129,41 +145,57 @@ class Unrolling:
         return tuple(found)
 
 
-def _search(unrolling: Unrolling, depth: int, wanted: list[str], timeout: float, stop_at_first: bool) -> Bounded:
-    z3, result, start = z3_module(), Bounded(), time.perf_counter()
+def deepen(
+    unrolling: Unrolling, depth: int, wanted: Sequence[str], timeout: float, *, stop_at_first: bool = False
+) -> Bounded:
+    """Looks for violations of ever greater length. Goes on from where the unrolling has been taken to before."""
+    result, start = Bounded(), time.perf_counter()
     left = list(wanted)
     for length in range(depth + 1):
-        wrong = {name: unrolling.wrong(length, name) for name in left}
-        while left:
-            remaining = timeout - (time.perf_counter() - start) if timeout else 0.0
-            if timeout and remaining <= 0:
-                result.ran_out = f"the timeout of {timeout:g} s"
-                break
-            if timeout:
-                unrolling.solver.set("timeout", int(remaining * 1000) + 1)
-            asked = z3.Bool(f"asked {length} {len(left)}")
-            unrolling.solver.add(z3.Implies(asked, z3.Or([wrong[name] for name in left])))
-            answer = unrolling.solver.check(asked)
-            if answer == z3.sat:
-                model = unrolling.solver.model()
-                actions = unrolling.actions(model, length)
-                found = violation_of(unrolling.step.machine, actions, left)
-                result.violations[found.property] = found
-                left.remove(found.property)
-            unrolling.solver.add(z3.Not(asked))
-            if answer == z3.unsat:
-                break
-            if answer == z3.unknown:
-                result.ran_out = f"the timeout of {timeout:g} s"
-                break
-        if result.ran_out or (stop_at_first and result.violations):
+        asked_about = [name for name in left if unrolling.clean.get(name, -1) < length]
+        if asked_about and not _ask(unrolling, length, asked_about, left, result, start, timeout):
             break
+        if stop_at_first and result.violations:
+            break
+        for name in left:
+            unrolling.clean[name] = max(length, unrolling.clean.get(name, -1))
         result.depth = length
         if not left:
             break
-        unrolling.extend(length)
+        if unrolling.extended <= length:
+            unrolling.extend(length)
     result.seconds = time.perf_counter() - start
     return result
+
+
+def _ask(
+    unrolling: Unrolling, length: int, names: list[str], left: list[str], result: Bounded, start: float, timeout: float
+) -> bool:
+    """Finds all violations of exactly this length; whether there was time for it."""
+    z3 = z3_module()
+    wrong = {name: unrolling.wrong(length, name) for name in names}
+    while asked_about := [name for name in names if name in left]:
+        remaining = timeout - (time.perf_counter() - start) if timeout else 0.0
+        if timeout and remaining <= 0:
+            result.ran_out = f"the timeout of {timeout:g} s"
+            return False
+        unrolling.solver.set("timeout", int(remaining * 1000) + 1 if timeout else NO_TIMEOUT)
+        unrolling.questions += 1
+        asked = z3.Bool(f"question {unrolling.questions}")
+        unrolling.solver.add(z3.Implies(asked, z3.Or([wrong[name] for name in asked_about])))
+        answer = unrolling.solver.check(asked)
+        if answer == z3.sat:
+            actions = unrolling.actions(unrolling.solver.model(), length)
+            found = violation_of(unrolling.step.machine, actions, asked_about)
+            result.violations[found.property] = found
+            left.remove(found.property)
+        unrolling.solver.add(z3.Not(asked))
+        if answer == z3.unsat:
+            return True
+        if answer == z3.unknown:
+            result.ran_out = f"the timeout of {timeout:g} s"
+            return False
+    return True
 
 
 def violation_of(machine: Machine, actions: tuple[int, ...], properties: Sequence[str]) -> Violation:

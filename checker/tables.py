@@ -1,4 +1,6 @@
-"""What can be read off a role's program alone: numbers by location, and their lookup as an expression over its counter."""
+"""What can be read off a role's program alone: numbers by location, and their lookup as an expression over its
+counter.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,6 @@ from math import gcd
 from spec.accesses import in_locations
 from spec.expr import TRUE, Expr, Field, Lit, where
 from spec.machine import Action, Machine, Progress, Role
-
 
 MOST_CASES = 64
 
@@ -172,7 +173,8 @@ def lookup_all(counter: Field, sets: Sequence[frozenset[int]], value: Expr) -> E
 
 
 def sum_of_cases(sums: Sequence[Sequence[tuple[Expr, int]]], width: int) -> Expr:
-    """The sum of one number from each list, the one whose condition holds (the last one if none does), wrapped to `width`.
+    """The sum of one number from each list, the one whose condition holds (the last one if none does), wrapped to
+    `width`.
 
     Spelled out case by case while there are few, which is much easier to reason about than adders.
     """

@@ -1,9 +1,10 @@
-"""A Machine as a relation between two states in Z3: one step of one process, and what is wrong with a state or a step.
+"""A Machine as a relation between two states in Z3: one step of one process, and what is wrong with a state or a
+step.
 
-A step chooses a process (a role, or an action that has no role) and, where a role has several actions at its location, which
-of them. What a variable becomes is a chain over the groups of actions that update it alike, so that the relation grows with
-the number of different updates and not with the number of actions. The relation is built once over `before` and `after`
-and copied by substitution from then on.
+A step chooses a process (a role, or an action that has no role) and, where a role has several actions at its
+location, which of them. What a variable becomes is a chain over the groups of actions that update it alike, so that
+the relation grows with the number of different updates and not with the number of actions. The relation is built once
+over `before` and `after` and copied by substitution from then on.
 """
 
 from __future__ import annotations
@@ -11,7 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from checker.read_z3 import MovedPlaces, Places, Term, conjunction, disjunction, is_false, is_true, symbol, value, z3_module, z3_term
+from checker.read_z3 import (
+    MovedPlaces,
+    Places,
+    Term,
+    conjunction,
+    disjunction,
+    is_false,
+    is_true,
+    symbol,
+    value,
+    z3_module,
+    z3_term,
+)
 from checker.reorder import footprints, independent, processes_of
 from spec.expr import Expr, evaluate
 from spec.machine import Check, Machine

@@ -1,7 +1,8 @@
 """Concrete walks through a Machine: what has really been reached, as a witness that a proof is about something.
 
-A walk is deterministic: the same model walks the same way. It prefers actions that it has taken least often, and goes back
-to the initial state when nothing can happen, after a number of steps, or when a check says that what follows is undefined.
+A walk is deterministic: the same model walks the same way. It prefers actions that it has taken least often, and goes
+back to the initial state when nothing can happen, after a number of steps, or when a check says that what follows is
+undefined.
 """
 
 from __future__ import annotations
@@ -144,7 +145,8 @@ class _Walker:
                 else:
                     enabled.append(index)
         finished = all(
-            role.locations[state[counter]].final for role, counter in zip(self.machine.roles, self.counters, strict=True)
+            role.locations[state[counter]].final
+            for role, counter in zip(self.machine.roles, self.counters, strict=True)
         )
         if not enabled and not refused and not halted and not finished:
             result.suspects.setdefault("deadlock", tuple(path))
@@ -182,7 +184,9 @@ def _leaving(machine: Machine) -> frozenset[int]:
         graph = graph_of(machine, role)
         back = {location: reaching(graph, [location]) for location in range(len(graph.ways))}
         for location, way in enumerate(graph.ways):
-            if len({action.target for _, action in way}) > 1 and any(t in back[location] for t in graph.successors(location)):
+            if len({action.target for _, action in way}) > 1 and any(
+                t in back[location] for t in graph.successors(location)
+            ):
                 found.update(index for index, action in way if action.target not in back[location])
     return frozenset(found)
 
