@@ -16,6 +16,6 @@ class Case:
     """
 
     id: str
-    broken: Pipeline | None
+    broken: Pipeline
     finds: dict[str, str]
     fixed: tuple[Pipeline, ...]
