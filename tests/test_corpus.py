@@ -6,8 +6,7 @@ import re
 from functools import cache
 
 import pytest
-from corpus import CASES, LEFT_OUT
-from corpus.case import Case
+from corpus.table import CASES, LEFT_OUT, Case
 
 from checker.result import PROPERTIES
 from checker.search import Exploration, explore, is_undetermined

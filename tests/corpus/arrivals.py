@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from corpus.case import Case
 from spec.pipeline import Pipeline, barrier, role, tile
 from spec.state import PipelineState
 
@@ -239,40 +238,40 @@ class EveryConsumerThreadReleases(Pipeline):
 
 
 CASES = (
-    Case("D01", ExpectTxWithoutArrival(), {"deadlock": "consumer"}, (ArriveExpectTx(),)),
-    Case(
+    ("D01", ExpectTxWithoutArrival(), {"deadlock": "consumer"}, (ArriveExpectTx(),)),
+    (
         "D02 full",
         CountsWholeGroups(),
         {"deadlock": "consumer"},
         (CountsWholeGroups(full_arrivals=1, empty_arrivals=4),),
     ),
-    Case(
+    (
         "D02 empty",
         CountsWholeGroups(full_arrivals=1),
         {"deadlock": "producer"},
         (CountsWholeGroups(full_arrivals=1, empty_arrivals=4, stages=3),),
     ),
-    Case(
+    (
         "D03",
         SignalsFromAnotherWarpgroup(),
         {"deadlock": "producer"},
         (SignalsFromAnotherWarpgroup(signalling_thread=128), SignalsFromAnotherWarpgroup(stages=2, trips=2)),
     ),
-    Case(
+    (
         "D05 at once",
         EveryLaneArrives(),
         {"arrival-count": "full"},
         (EveryLaneArrives(lanes=1), EveryLaneArrives(arrivals=32)),
     ),
-    Case(
+    (
         "D05 one by one",
         LanesArriveOneByOne(trips=2),
         {"deadlock": "consumer", "phase-lapped": "full", "stale-read": "buf", "race": "buf"},
         (LanesArriveOneByOne(lanes=1),),
     ),
-    Case("D09", ArrivesOnOneBranch(trips=2), {"deadlock": "consumer"}, (ArrivesAndWaitsOnOneBranch(trips=4),)),
-    Case("D37", ReturnsWithoutArriving(), {"deadlock": "producer"}, (ArrivesBeforeItReturns(),)),
-    Case(
+    ("D09", ArrivesOnOneBranch(trips=2), {"deadlock": "consumer"}, (ArrivesAndWaitsOnOneBranch(trips=4),)),
+    ("D37", ReturnsWithoutArriving(), {"deadlock": "producer"}, (ArrivesBeforeItReturns(),)),
+    (
         "F08",
         EveryConsumerThreadReleases(counted=2, stages=1, trips=1),
         {"arrival-count": "empty"},

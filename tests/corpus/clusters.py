@@ -7,7 +7,6 @@ told.
 
 from __future__ import annotations
 
-from corpus.case import Case
 from spec.pipeline import Pipeline, barrier, role, tile
 from spec.state import PipelineState
 
@@ -136,36 +135,36 @@ class UnpairedTile(Pipeline):
 
 
 CASES = (
-    Case(
+    (
         "D04 both counted",
         MulticastReleasedLocally(arrivals=2),
         {"deadlock": "producer0"},
         (MulticastReleasedLocally(arrivals=2, remote=True),),
     ),
-    Case(
+    (
         "D04 one counted",
         MulticastReleasedLocally(),
         {"race": "b", "stale-read": "b"},
         (MulticastReleasedLocally(arrivals=2, remote=True),),
     ),
-    Case("D22", ReceiverNeverArmed(), {"deadlock": "consumer1"}, (ReceiverNeverArmed(armed=2),)),
-    Case(
+    ("D22", ReceiverNeverArmed(), {"deadlock": "consumer1"}, (ReceiverNeverArmed(armed=2),)),
+    (
         "D23",
         MulticastReleasedLocally(arrivals=2, remote=True, trips_of_0=0, trips_of_1=1),
         {"deadlock": "consumer1"},
         (MulticastReleasedLocally(arrivals=2, remote=True),),
     ),
-    Case(
+    (
         "D38",
         LocalFormOfRemoteArrive(),
         {"race": "b", "stale-read": "b", "phase-lapped": "empty[1]", "deadlock": "producer0"},
         (MulticastReleasedLocally(arrivals=2, remote=True),),
     ),
-    Case(
+    (
         "F07",
         BytesBeforeTheReceiverIsArmed(arrives_first=True),
         {"tx-count": "full", "race": "buf", "stale-read": "buf", "exit-hazard": "buf"},
         (BytesBeforeTheReceiverIsArmed(),),
     ),
-    Case("F17", UnpairedTile(retargeted=False), {"deadlock": "producer"}, (UnpairedTile(), UnpairedTile(trips="all"))),
+    ("F17", UnpairedTile(retargeted=False), {"deadlock": "producer"}, (UnpairedTile(), UnpairedTile(trips="all"))),
 )

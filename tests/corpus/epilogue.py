@@ -4,7 +4,6 @@ R23, F16, F18.
 
 from __future__ import annotations
 
-from corpus.case import Case
 from spec.pipeline import Pipeline, barrier, role, tile
 from spec.state import PipelineState
 
@@ -274,51 +273,51 @@ class ExitsWithStoreInFlight(Pipeline):
 
 
 CASES = (
-    Case(
+    (
         "D34",
         ReuseSmemC(),
         {"deadlock": "load"},
         (ReuseSmemC(stages_c=2, subtiles=6), ReuseSmemC(stages_d=1, subtiles=6)),
     ),
-    Case(
+    (
         "D34 delay",
         ReuseSmemC(stages_d=1, delay=True),
         {"deadlock": "load"},
         (ReuseSmemC(stages_c=2, stages_d=1, delay=True, subtiles=6),),
     ),
-    Case(
+    (
         "F16",
         ReuseSmemC(stages_c=2, stages_d=2, delay=True, subtiles=3),
         {"deadlock": "load"},
         (ReuseSmemC(stages_c=3, stages_d=2, delay=True, subtiles=6),),
     ),
-    Case(
+    (
         "R02",
         OnlyTheIssuerWaits(),
         {"race": "d[1]", "stale-read": "d[1]", "missing-fence": "t1"},
         (OnlyTheIssuerWaits(syncs=True), OnlyTheIssuerWaits(syncs=True, trips=3)),
     ),
-    Case(
+    (
         "R02 other thread",
         OnlyTheIssuerWaits(syncs=True, waits=False),
         {"race": "d[1]"},
         (OnlyTheIssuerWaits(syncs=True),),
     ),
-    Case("R03", FencesAfterTheSync(), {"missing-fence": "warpgroup.1"}, (FencesAfterTheSync(fence="before"),)),
-    Case("R04", FencesAfterTheSync(fence=""), {"missing-fence": "d[0]"}, (FencesAfterTheSync(fence="before"),)),
-    Case("R04 path", FencesInTheLoopOnly(), {"missing-fence": "d"}, (FencesInTheLoopOnly(always=True),)),
-    Case("R04 wgmma", MultipliesWhatItWrote(), {"missing-fence": "a"}, (MultipliesWhatItWrote(fenced=True),)),
-    Case(
+    ("R03", FencesAfterTheSync(), {"missing-fence": "warpgroup.1"}, (FencesAfterTheSync(fence="before"),)),
+    ("R04", FencesAfterTheSync(fence=""), {"missing-fence": "d[0]"}, (FencesAfterTheSync(fence="before"),)),
+    ("R04 path", FencesInTheLoopOnly(), {"missing-fence": "d"}, (FencesInTheLoopOnly(always=True),)),
+    ("R04 wgmma", MultipliesWhatItWrote(), {"missing-fence": "a"}, (MultipliesWhatItWrote(fenced=True),)),
+    (
         "R14",
         SlotRestartsEachTile(),
         {"race": "d[0]"},
         (SlotRestartsEachTile(running=True), SlotRestartsEachTile(subtiles=4)),
     ),
-    Case("R15", OutputRing(), {"race": "d[0]"}, (OutputRing(pending=1), OutputRing(pending=0))),
-    Case("R15 no wait", OutputRing(stages=1, pending=-1), {"race": "d"}, (OutputRing(stages=1, pending=0),)),
-    Case("R17", EditsTensormapInUse(), {"race": "tensormap"}, (EditsTensormapInUse(pending=0),)),
-    Case("R23", SignalsBeforeTheWriteIsVisible(), {"race": "out"}, (SignalsBeforeTheWriteIsVisible(read_only=False),)),
-    Case(
+    ("R15", OutputRing(), {"race": "d[0]"}, (OutputRing(pending=1), OutputRing(pending=0))),
+    ("R15 no wait", OutputRing(stages=1, pending=-1), {"race": "d"}, (OutputRing(stages=1, pending=0),)),
+    ("R17", EditsTensormapInUse(), {"race": "tensormap"}, (EditsTensormapInUse(pending=0),)),
+    ("R23", SignalsBeforeTheWriteIsVisible(), {"race": "out"}, (SignalsBeforeTheWriteIsVisible(read_only=False),)),
+    (
         "F18",
         ExitsWithStoreInFlight(strict=True),
         {"exit-hazard": "epilogue"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from corpus.case import Case
 from spec.pipeline import Pipeline, barrier, role, tile
 from spec.state import PipelineState
 
@@ -147,27 +146,27 @@ class GuardedByAnotherBuffer(Pipeline):
 
 
 CASES = (
-    Case(
+    (
         "R08 no wait",
         ReleasesBeforeTheMmaIsDone(stages=1, trips=2),
         {"race": "b"},
         (ReleasesBeforeTheMmaIsDone(pending=0),),
     ),
-    Case(
+    (
         "R08 same stage",
         ReleasesBeforeTheMmaIsDone(stages=1, trips=2, pending=1),
         {"race": "b"},
         (ReleasesBeforeTheMmaIsDone(pending=1, lag=1),),
     ),
-    Case(
+    (
         "F03",
         LaggingRelease(stages=1, trips=2),
         {"deadlock": "producer"},
         (LaggingRelease(), LaggingRelease(stages=3, lag=2, trips=4), LaggingRelease(stages=1, trips=1)),
     ),
-    Case("R11", RegistersWrittenUnderTheMma(), {"race": "a"}, (RegistersWrittenUnderTheMma(waits_first=True),)),
-    Case("R26", LoadsOverItsOwnMma(), {"race": "b"}, (LoadsOverItsOwnMma(waits=True),)),
-    Case(
+    ("R11", RegistersWrittenUnderTheMma(), {"race": "a"}, (RegistersWrittenUnderTheMma(waits_first=True),)),
+    ("R26", LoadsOverItsOwnMma(), {"race": "b"}, (LoadsOverItsOwnMma(waits=True),)),
+    (
         "F12",
         GuardedByAnotherBuffer(reads_late=True, trips=2),
         {"race": "x", "stale-read": "x"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from corpus.case import Case
 from spec.pipeline import Pipeline, barrier, role, tile
 
 
@@ -106,7 +105,7 @@ class SharedInTurn(SharedByDeclaration):
 
 
 CASES = (
-    Case(
+    (
         "R05",
         RefillsWhatWasReadGenerically(strict=True),
         {"missing-fence": "b"},
@@ -115,14 +114,14 @@ CASES = (
             RefillsWhatWasReadGenerically(trips="all"),
         ),
     ),
-    Case("R25", IndexRangesOverlap(), {"smem-overlap": "odd[1]", "race": "odd[1]"}, (IndexRangesOverlap(q=2),)),
-    Case(
+    ("R25", IndexRangesOverlap(), {"smem-overlap": "odd[1]", "race": "odd[1]"}, (IndexRangesOverlap(q=2),)),
+    (
         "R28",
         TwoRolesAtOneAddress(),
         {"smem-overlap": "p2", "race": "p1", "stale-read": "p", "missing-fence": "p"},
         (TwoRolesApart(),),
     ),
-    Case(
+    (
         "R28 declared",
         SharedByDeclaration(),
         {"race": "p1", "stale-read": "p", "missing-fence": "p"},

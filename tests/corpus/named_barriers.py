@@ -4,7 +4,6 @@ F09, F15.
 
 from __future__ import annotations
 
-from corpus.case import Case
 from spec.pipeline import Pipeline, barrier, role, tile
 from spec.state import PipelineState
 
@@ -255,59 +254,57 @@ class TileSchedulerWithoutFirstArrival(Pipeline):
 
 
 CASES = (
-    Case(
+    (
         "D19",
         SyncOfAllReachedBySome(),
         {"deadlock": "compute"},
         (SyncOfAllReachedByAll(), SyncOfAllReachedBySome(id=1, threads=128)),
     ),
-    Case(
+    (
         "D19 skip",
         SyncthreadsSkipped(),
         {"deadlock": "compute"},
         (SyncthreadsSkipped(skips=False), SyncthreadsAfterReturn()),
     ),
-    Case(
+    (
         "D27",
         CountsTwoWarpsOfFive(),
         {"deadlock": "epilogue", "race": "x[1]", "stale-read": "x"},
         (CountsTwoWarpsOfFive(threads=160),),
     ),
-    Case(
+    (
         "D28",
         ArrivesTwiceBeforeTheSync(),
         {"deadlock": "second", "named-barrier": "bar1"},
         (ArrivesTwiceBeforeTheSync(blocks=True), ArrivesTwiceBeforeTheSync(blocks=True, trips=4)),
     ),
-    Case(
+    (
         "D28 two ids",
         ArrivesTwiceBeforeTheSync(ids=2, trips=4),
         {"deadlock": "second", "named-barrier": "bar1"},
         (ArrivesTwiceBeforeTheSync(ids=2, trips=2), ArrivesTwiceBeforeTheSync(ids=2, trips=4, blocks=True)),
     ),
-    Case(
+    (
         "R06",
         OneLaneArrivesForItsWarp(),
         {"race": "x[1]", "stale-read": "x[1]"},
         (OneLaneArrivesAfterSyncwarp(), EveryLaneArrivesForItself()),
     ),
-    Case(
+    (
         "R10",
         NoSyncAtTheEndOfTheLoop(),
         {"race": "a[0]", "stale-read": "a[0]", "missing-fence": "a[0]"},
         (NoSyncAtTheEndOfTheLoop(syncs=True),),
     ),
-    Case(
-        "R24", ReadsWhatAnotherWarpWrote(), {"race": "m", "stale-read": "m"}, (ReadsWhatAnotherWarpWrote(syncs=True),)
-    ),
-    Case(
+    ("R24", ReadsWhatAnotherWarpWrote(), {"race": "m", "stale-read": "m"}, (ReadsWhatAnotherWarpWrote(syncs=True),)),
+    (
         "R27",
         LoadsOverWhatOthersRead(),
         {"race": "x", "stale-read": "x", "phase-lapped": "full", "deadlock": "warpgroup.1"},
         (LoadsOverWhatOthersRead(syncs=True),),
     ),
-    Case("F09", SyncsWhereItShouldArrive(threads=128), {"race": "x", "stale-read": "x"}, (SyncsWhereItShouldArrive(),)),
-    Case(
+    ("F09", SyncsWhereItShouldArrive(threads=128), {"race": "x", "stale-read": "x"}, (SyncsWhereItShouldArrive(),)),
+    (
         "F15",
         TileSchedulerWithoutFirstArrival(),
         {"deadlock": "scheduler"},

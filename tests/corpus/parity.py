@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from corpus.case import Case
 from spec.pipeline import Pipeline, barrier, role, tile
 from spec.state import PipelineState
 
@@ -234,27 +233,27 @@ class StagingGuardDegenerate(Pipeline):
 
 
 CASES = (
-    Case(
+    (
         "D11",
         LeaderReleasesForItsWarps(trips=3),
         {"race": "a", "phase-lapped": "full", "stale-read": "a", "deadlock": "consumer.1"},
         (LeaderReleasesAfterSync(), EveryWarpReleases()),
     ),
-    Case("D11c", RendezvousOfPeers(trips=2), {"phase-lapped": "x", "deadlock": "cta"}, (RendezvousOfPeers(stages=2),)),
-    Case("D11c self", RendezvousOfAll(trips=2), {"phase-lapped": "x[1]"}, (RendezvousOfPeers(stages=2, trips=4),)),
-    Case(
+    ("D11c", RendezvousOfPeers(trips=2), {"phase-lapped": "x", "deadlock": "cta"}, (RendezvousOfPeers(stages=2),)),
+    ("D11c self", RendezvousOfAll(trips=2), {"phase-lapped": "x[1]"}, (RendezvousOfPeers(stages=2, trips=4),)),
+    (
         "D12",
         ParityRestartsEachTile(),
         {"arrival-count": "full", "phase-lapped": "full", "race": "a", "deadlock": "producer"},
         (ParityRestartsEachTile(loads=2), ParityRestartsEachTile(loads=3, carried=True, stages=2)),
     ),
-    Case(
+    (
         "D13 slot",
         RingParityOnOneSlot(trips=3),
         {"race": "a", "deadlock": "producer", "stale-read": "a", "arrival-count": "full", "phase-lapped": "full"},
         (RingParityOnOneSlot(ring=1),),
     ),
-    Case(
+    (
         "D13 ring",
         SlotParityOnRing(trips=3),
         {
@@ -266,13 +265,13 @@ CASES = (
         },
         (SlotParityOnRing(lap=2),),
     ),
-    Case(
+    (
         "D14",
         ConstantPhaseOnGuard(trips=2),
         {"deadlock": "consumer", "race": "buf", "stale-read": "buf", "phase-lapped": "full"},
         (ConstantPhaseOnGuard(flips=True), ConstantPhaseOnGuard(trips=1)),
     ),
-    Case(
+    (
         "D17",
         FewerBarriersThanLoads(barriers=1, loads=2),
         {
@@ -285,7 +284,7 @@ CASES = (
         },
         (FewerBarriersThanLoads(barriers=4), FewerBarriersThanLoads(barriers=2, loads=2)),
     ),
-    Case(
+    (
         "R13",
         StagingGuardDegenerate(trips=2),
         {

@@ -4,7 +4,6 @@ F04, F11, F14.
 
 from __future__ import annotations
 
-from corpus.case import Case
 from spec.pipeline import Pipeline, barrier, role, tile
 from spec.state import PipelineState
 
@@ -158,26 +157,26 @@ class PeeksThenWaits(Pipeline):
 
 
 CASES = (
-    Case(
+    (
         "F01",
         Ring(stages=1, producer_starts_inverted=False),
         {"deadlock": "producer"},
         (Ring(), Ring(stages=1), Ring(stages=3)),
     ),
-    Case(
+    (
         "F02",
         PrologueWithoutAcquire(stages=1, extra=1, trips=2),
         {"race": "a", "arrival-count": "full", "phase-lapped": "full", "deadlock": "consumer", "stale-read": "a"},
         (PrologueWithoutAcquire(), PrologueWithoutAcquire(stages=1), PrologueWithoutAcquire(trips=1)),
     ),
-    Case(
+    (
         "F04",
         ProducerTail(stages=1, advances=False, trips=1),
         {"deadlock": "producer", "phase-lapped": "empty"},
         (ProducerTail(), ProducerTail(trips=0), ProducerTail(trips=1)),
     ),
-    Case("F11", OneRoleFinishesEarly(helper_needed=2), {"deadlock": "producer"}, (OneRoleFinishesEarly(),)),
-    Case(
+    ("F11", OneRoleFinishesEarly(helper_needed=2), {"deadlock": "producer"}, (OneRoleFinishesEarly(),)),
+    (
         "F14",
         PeeksThenWaits(trusts=True, trips=1),
         {"race": "a", "stale-read": "a", "phase-lapped": "empty", "deadlock": "producer", "exit-hazard": "a"},

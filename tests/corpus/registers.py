@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from corpus.case import Case
 from spec.pipeline import Pipeline, barrier, role
 
 
@@ -66,7 +65,7 @@ class IncBeforeTheDec(Pipeline):
 
 
 CASES = (
-    Case(
+    (
         "D31",
         MoreThanThePool(),
         {"deadlock": "consumer", "register-pool": "registers"},
@@ -76,23 +75,23 @@ CASES = (
             MoreThanThePool(producers=1, registers=168, less=40, more=232),
         ),
     ),
-    Case(
+    (
         "D31 two blocks",
         MoreThanThePool(producers=1, registers=80),
         {"deadlock": "consumer", "register-pool": "registers"},
         (MoreThanThePool(producers=1, registers=80, more=104),),
     ),
-    Case(
+    (
         "D31 two warpgroups",
         MoreThanThePool(producers=1, consumers=1),
         {"deadlock": "consumer", "register-pool": "registers"},
         (MoreThanThePool(producers=1, consumers=1, more=232),),
     ),
-    Case(
+    (
         "D31 one warp",
         OneWarpSkipsTheDec(),
         {"deadlock": "consumer", "register-pool": "registers"},
         (OneWarpSkipsTheDec(skips=False),),
     ),
-    Case("D31 order", IncBeforeTheDec(), {"deadlock": "producer"}, (IncBeforeTheDec(waits_first=False),)),
+    ("D31 order", IncBeforeTheDec(), {"deadlock": "producer"}, (IncBeforeTheDec(waits_first=False),)),
 )

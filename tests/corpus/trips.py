@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from corpus.case import Case
 from spec.pipeline import Pipeline, barrier, role, tile
 from spec.state import PipelineState
 
@@ -262,20 +261,20 @@ class PublishedByTheMainloopOnly(Pipeline):
 
 
 CASES = (
-    Case(
+    (
         "D06",
         LoadsMoreThanItReads(),
         {"deadlock": "producer"},
         (LoadsMoreThanItReads(extra=0), LoadsMoreThanItReads(extra=0, reads=4, stages=2, tail=True)),
     ),
-    Case(
+    (
         "D06 tail",
         LoadsMoreThanItReads(extra=1, tail=True),
         {"deadlock": "producer"},
         (LoadsMoreThanItReads(extra=0, tail=True),),
     ),
-    Case("D06 exit", LoadsMoreThanItReads(extra=1), {"exit-hazard": "a"}, (LoadsMoreThanItReads(extra=0, reads=2),)),
-    Case(
+    ("D06 exit", LoadsMoreThanItReads(extra=1), {"exit-hazard": "a"}, (LoadsMoreThanItReads(extra=0, reads=2),)),
+    (
         "D07",
         PeelsAnIterationThatIsNotThere(tiles=1),
         {"deadlock": "consumer"},
@@ -287,31 +286,31 @@ CASES = (
             PeelsAnIterationThatIsNotThere(guarded=True, tiles=3),
         ),
     ),
-    Case(
+    (
         "D08",
         EmptyTileArrivesOnly(trips=4),
         {"deadlock": "producer", "stale-read": "buf", "race": "buf", "phase-lapped": "full"},
         (EmptyTileShakesHands(trips=4), EmptyTileDoesNothing(trips=4)),
     ),
-    Case(
+    (
         "D15",
         CalledAgainWithoutDraining(),
         {"arrival-count": "full", "phase-lapped": "full", "race": "a", "stale-read": "a", "deadlock": "consumer"},
         (CalledAgainWithoutDraining(drain=True), CalledAgainWithoutDraining(calls=1)),
     ),
-    Case(
+    (
         "D15 drained",
         CalledAgainWithoutDraining(drain=True, loads=1),
         {"stale-read": "a", "phase-lapped": "full or empty", "race": "a", "deadlock": "producer", "exit-hazard": "a"},
         (CalledAgainWithoutDraining(drain=True, loads=4, stages=2, calls=3),),
     ),
-    Case(
+    (
         "D25",
         TailWithoutProduction(),
         {"deadlock": "producer"},
         (TailWithoutProduction(advances_anyway=False), TailWithoutProduction(advances_anyway=False, stages=2, loads=3)),
     ),
-    Case(
+    (
         "R29",
         PublishedByTheMainloopOnly(),
         {"race": "x", "stale-read": "x"},

@@ -1,0 +1,61 @@
+"""All cases of the corpus: which findings each broken pipeline must give, and which twins must be proved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corpus import (
+    arrivals,
+    clusters,
+    epilogue,
+    groups,
+    lifetime,
+    memory,
+    named_barriers,
+    parity,
+    patterns,
+    registers,
+    transactions,
+    trips,
+)
+from spec.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class Case:
+    """A broken pipeline with everything that must be found in it, and the twins that must be proved.
+
+    finds: by property, a word that its report must name: the barrier or buffer to blame, or a role that is stuck ("x or
+    y": one of them, where several are out of step at once). These are all the properties that the pipeline violates.
+    """
+
+    id: str
+    broken: Pipeline
+    finds: dict[str, str]
+    fixed: tuple[Pipeline, ...]
+
+
+MODULES = (
+    arrivals,
+    trips,
+    parity,
+    transactions,
+    lifetime,
+    named_barriers,
+    registers,
+    groups,
+    memory,
+    epilogue,
+    patterns,
+    clusters,
+)
+CASES = tuple(Case(*row) for module in MODULES for row in module.CASES)
+
+LEFT_OUT: dict[str, str] = {
+    "D30": "which threads of a warp reach an aligned barrier together: needs code",
+    "D32": "barrier.cluster: needs a cluster",
+    "R19": "remote access before the peer is ready: needs a cluster",
+    "R20": "remote access to a CTA that has exited: needs a cluster",
+    "R21": "scope of a barrier.cluster arrive: needs a cluster",
+    "F19": "a CTA of a cluster that returns early: needs a cluster",
+}
