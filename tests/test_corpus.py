@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from functools import cache
 
 import pytest
-from corpus.table import CASES, LEFT_OUT, Case
+from corpus.table import CASES, LEFT_OUT, MODULES, Case
 
 from checker.result import PROPERTIES
 from checker.search import Exploration, explore, is_undetermined
@@ -132,3 +133,10 @@ def test_cases_are_well_formed() -> None:
         assert set(case.finds) <= set(PROPERTIES)
         assert case.finds
         assert case.fixed
+
+
+def test_every_module_is_what_a_user_would_write() -> None:
+    """It imports the language and nothing else, so that `verify spec FILE:CLASS` runs each of its classes."""
+    for module in MODULES:
+        imports = re.findall(r"^(?:from|import) ([a-z_]+)", inspect.getsource(module), re.MULTILINE)
+        assert set(imports) <= {"__future__", "spec"}

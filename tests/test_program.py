@@ -196,6 +196,29 @@ def test_choice_is_the_same_for_all_roles() -> None:
     assert set(explored(Disagree()).violations) == {"deadlock"}
 
 
+def test_choices_too_far_ahead_leave_it_undetermined() -> None:
+    """A role may run ahead of another by any number of choices; beyond those remembered nothing is claimed."""
+
+    class RunsAhead(Pipeline):
+        first = 8
+        second = 8
+
+        @role(warps=1)
+        def ahead(self):
+            for _ in range(self.first):
+                yield self.choose("work", "none", "some")
+
+        @role(warps=1)
+        def behind(self):
+            for _ in range(self.second):
+                yield self.choose("work", "none", "some")
+
+    exploration = explored(RunsAhead())
+    assert "deadlock" not in exploration.violations
+    assert "shared decisions behind" in is_undetermined(exploration)
+    assert is_undetermined(explored(RunsAhead(first=6, second=6))) == ""
+
+
 class Peeks(Pipeline):
     """A role that looks once, and what it does then."""
 
