@@ -312,7 +312,7 @@ def _meetings(model: Model) -> Iterable[Candidate]:
         for role, flag in flags.items():
             graph = model.graphs[role]
             enters = frozenset(_entering(graph, arrived.name))
-            inside = [target for _, target in enters if not _passes(graph, enters, target)]
+            inside = [target for _, target in enters if target is not None and _is_inside(graph, target)]
             yield Candidate("meetings", f"{role} waits at {name}", (flag == 0) | in_locations(graph.counter, inside))
             counts, modulus = count_along(graph, _one_on(enters))
             entered.append((role, counts, modulus))
@@ -342,7 +342,6 @@ def _one_on(edges: frozenset[tuple[int | None, int | None]]) -> Callable[[Action
     return lambda action: int((action.location, action.target) in edges)
 
 
-def _passes(graph: Graph, enters: frozenset[tuple[int | None, int | None]], target: int | None) -> bool:
-    """Whether the location behind an arrival is beyond the barrier: nothing there waits for it to complete."""
-    place = graph.role.locations[target or 0]
-    return not place.op.startswith("inside")
+def _is_inside(graph: Graph, target: int) -> bool:
+    """Whether the location behind an arrival is one that waits for the barrier to complete."""
+    return graph.role.locations[target].op.startswith("inside")

@@ -78,7 +78,10 @@ class _Prover:
         self.machine, self.timeout, self.guesses = machine, timeout, guesses
         self.start = time.perf_counter()
         self.wanted = wanted
-        self.halting = [check.property for check in _all_checks(machine) if check.halts]
+        self.halting = list(dict.fromkeys(check.property for check in _all_checks(machine) if check.halts))
+        self.asked = list(dict.fromkeys((*wanted, *self.halting)))
+        self.found: dict[str, Violation] = {}
+        self.moved = False
         self.result = Proof()
         self.step = relation(machine)
         self.unrolling: Unrolling | None = None
@@ -89,32 +92,38 @@ class _Prover:
     def run(self) -> Proof:
         result = self.result
         seen = walk(self.machine, seconds=min(1.0, self.timeout / 4))
-        suspects = [name for name in self.wanted if name in seen.suspects]
+        self.moved = seen.rounds or ("deadlock" in seen.suspects and any(seen.taken))
+        suspects = [name for name in seen.suspects if name in self.asked]
         if suspects:
-            self._refute(self.wanted, max(len(seen.suspects[name]) for name in suspects), self.remaining())
-        open_ones = [name for name in self.wanted if name not in result.violations]
-        undefined = [name for name in dict.fromkeys(self.halting) if name in seen.suspects or name in result.violations]
-        if open_ones and not undefined:
-            self._prove(seen, open_ones)
-        else:
-            for name in open_ones:
-                result.reasons[name] = f"what follows a violation of {' and '.join(undefined)} is undefined"
-        open_ones = [name for name in self.wanted if name not in result.verdicts and name not in result.violations]
-        if open_ones:
+            self._refute(max(len(seen.suspects[name]) for name in suspects), self.remaining())
+        if self._open() and not self._undefined(seen):
+            self._prove(seen, self._open())
+        if self._open():
             spent = time.perf_counter() - self.start
-            self._refute(
-                open_ones, UNBOUNDED, min(self.remaining(), max(AFTERTHOUGHT, spent)) if undefined else self.remaining()
-            )
-        for name in result.violations:
-            result.verdicts[name] = VIOLATED
-            result.reasons.pop(name, None)
+            short = min(self.remaining(), max(AFTERTHOUGHT, spent))
+            self._refute(UNBOUNDED, short if self._undefined(seen) else self.remaining())
+        undefined = self._undefined(seen)
         for name in self.wanted:
-            if result.verdicts.setdefault(name, UNDETERMINED) == UNDETERMINED:
+            if name in self.found:
+                result.violations[name] = self.found[name]
+                result.verdicts[name] = VIOLATED
+                result.reasons.pop(name, None)
+            elif undefined:
+                result.verdicts[name] = UNDETERMINED
+                result.reasons[name] = f"what follows a violation of {' and '.join(undefined)} is undefined"
+            elif result.verdicts.setdefault(name, UNDETERMINED) == UNDETERMINED:
                 result.reasons.setdefault(name, "neither a proof nor a violation was found")
                 result.reasons[name] += f"; no violation within {result.depth} steps"
         result.verdicts = {name: result.verdicts[name] for name in self.wanted}
         result.seconds = time.perf_counter() - self.start
         return result
+
+    def _open(self) -> list[str]:
+        return [name for name in self.wanted if name not in self.found and name not in self.result.verdicts]
+
+    def _undefined(self, seen: Walk) -> list[str]:
+        """The properties of steps that are not followed and that some schedule is known to take."""
+        return [name for name in self.halting if name in self.found or name in seen.suspects]
 
     # ---------------------------------------------------------------- proving
 
@@ -134,7 +143,7 @@ class _Prover:
         for name, excluded in never.items():
             if not excluded and self.remaining() > 0:
                 never[name] = self._inductive(terms, name)
-        open_halts = [name for name in dict.fromkeys(self.halting) if not never[name]]
+        open_halts = [name for name in self.halting if not never[name]]
         for name in names:
             reason = ""
             if not never[name]:
@@ -180,13 +189,13 @@ class _Prover:
         z3 = z3_module()
         for k in range(1, LARGEST_K + 1):
             found = self._bounded([name], k, min(self.remaining(), self.timeout / 10))
-            self.result.violations.update(found.violations)
             if found.depth < k or found.violations:
                 return False
             unrolling = Unrolling(self.step, tuple(terms), initial=False)
             for length in range(k):
                 unrolling.solver.add(z3.Not(unrolling.wrong(length, name)))
-                unrolling.extend(length)
+                if length:
+                    unrolling.extend(length - 1)
             unrolling.solver.add(unrolling.wrong(k, name))
             unrolling.solver.set("timeout", max(1, int(100 * self.remaining())))
             if unrolling.solver.check() == z3.unsat:
@@ -225,15 +234,23 @@ class _Prover:
 
     # ---------------------------------------------------------------- refuting
 
-    def _refute(self, names: list[str], depth: int, seconds: float) -> None:
-        found = self._bounded(names, depth, seconds)
-        self.result.violations.update(found.violations)
+    def _refute(self, depth: int, seconds: float) -> None:
+        """Looks for violations of all properties that matter; if every schedule ends, what was not found is proved."""
+        asked = [name for name in self.asked if name not in self.found]
+        found = self._bounded(asked, depth, seconds)
         self.result.depth = max(self.result.depth, found.depth)
+        if found.complete and self.moved:
+            self.result.notes.append(f"every schedule ends within {found.depth} steps")
+            for name in self._open():
+                self.result.verdicts[name] = PROVED
+                self.result.reasons.pop(name, None)
 
     def _bounded(self, names: list[str], depth: int, seconds: float) -> Bounded:
         if self.unrolling is None:
             self.unrolling = Unrolling(self.step)
-        return deepen(self.unrolling, depth, names, max(0.001, seconds))
+        found = deepen(self.unrolling, depth, names, max(0.001, seconds))
+        self.found.update(found.violations)
+        return found
 
 
 def strengthen(step: Relation, guesses: Sequence[Candidate], seen: Walk, deadline: float) -> list[Candidate] | None:

@@ -83,7 +83,7 @@ class _Attempt:
                 if place.final or any(is_true(action.guard) for _, action in self._ways(graph, location)):
                     continue
                 blocked = self._named(self._blocked(graph, location))
-                if not self._possible([blocked]):
+                if self._possible([blocked]) is None:
                     continue
                 for other, moving in enumerate(self.graphs):
                     if other != one and not self._comes_to_rest(moving, blocked, hints.setdefault((one, other), [])):
@@ -120,7 +120,7 @@ class _Attempt:
             for location, place in enumerate(graph.role.locations)
             if not place.final
         )
-        return self._possible([self._named(conjunction([*everyone, *agents, unfinished]))])
+        return self._possible([self._named(conjunction([*everyone, *agents, unfinished]))]) is not None
 
     def _named(self, term: Term) -> Term:
         self.names += 1

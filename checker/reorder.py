@@ -108,7 +108,7 @@ def footprints(machine: Machine) -> list[Footprint]:
     for process, actions in enumerate(processes_of(machine)):
         for index in actions:
             action = machine.actions[index]
-            written = {(name, ()) for name, _ in action.updates}
+            written: set[tuple[str, tuple[int, ...]]] = {(name, ()) for name, _ in action.updates}
             if action.location is not None and action.target is not None:
                 counter = counters[action.role]
                 for values in questions.get(counter, {}):

@@ -23,16 +23,22 @@ NO_TIMEOUT = 4_294_967_295
 """What Z3 takes for no bound, in milliseconds."""
 
 
+EVERY = 8
+"""After so many steps it is asked whether any schedule goes on."""
+
+
 @dataclass
 class Bounded:
     """What a bounded search found: no property but those in `violations` is violated within `depth` steps.
 
-    ran_out: what ended the search before the depth that was asked for, if something did.
+    ran_out: what ended the search before the depth that was asked for, if something did. complete: no schedule is
+    longer than `depth`, so that nothing else can ever be violated, except behind a step that was not followed.
     """
 
     depth: int = -1
     violations: dict[str, Violation] = field(default_factory=dict)
     ran_out: str = ""
+    complete: bool = False
     seconds: float = 0.0
 
 
@@ -84,8 +90,11 @@ class Unrolling:
         pairs = [term for name in names for term in wrong[name]]
         self.everything = self.z3.And([step.step, step.ordered, *pairs, *lemmas])
         self.copies: list[list[Term]] = []
-        self.extended, self.questions = 0, 0
+        self.extended, self.questions, self.hopeless = 0, 0, False
         self.clean: dict[str, int] = {}
+        first = state_terms(step.machine, "@0")
+        for role in step.machine.roles:
+            self.solver.add(*first[role.counter].well_formed())
         if initial:
             self.solver.add(self.z3.substitute(step.initial, *self._names(0)))
         self._assert_lemmas(0)
@@ -116,6 +125,13 @@ class Unrolling:
         if number:
             self.solver.add(self._copy(number - 1)[1])
         self._assert_lemmas(number + 1)
+
+    def ended(self, length: int) -> bool:
+        """No schedule has so many steps. Asked of the solver only now and then, unless it is what the last answer shows."""
+        if length % EVERY and not self.hopeless:
+            return False
+        self.hopeless = bool(self.solver.check() == self.z3.unsat)
+        return self.hopeless
 
     def wrong(self, length: int, name: str) -> Term:
         """The property is violated after exactly `length` steps, the last of which need not have an end."""
@@ -155,6 +171,9 @@ def deepen(
         asked_about = [name for name in left if unrolling.clean.get(name, -1) < length]
         if asked_about and not _ask(unrolling, length, asked_about, left, result, start, timeout):
             break
+        if unrolling.ended(length):
+            result.complete = True
+            break
         if stop_at_first and result.violations:
             break
         for name in left:
@@ -162,8 +181,8 @@ def deepen(
         result.depth = length
         if not left:
             break
-        if unrolling.extended <= length:
-            unrolling.extend(length)
+        if unrolling.extended < length:
+            unrolling.extend(length - 1)
     result.seconds = time.perf_counter() - start
     return result
 
@@ -191,6 +210,7 @@ def _ask(
             left.remove(found.property)
         unrolling.solver.add(z3.Not(asked))
         if answer == z3.unsat:
+            unrolling.hopeless = not len(unrolling.solver.unsat_core())
             return True
         if answer == z3.unknown:
             result.ran_out = f"the timeout of {timeout:g} s"

@@ -179,7 +179,7 @@ class _Walker:
 
 def _leaving(machine: Machine) -> frozenset[int]:
     """The actions that leave a loop: from where they start one could come back, from where they lead one cannot."""
-    found = set()
+    found: set[int] = set()
     for role in machine.roles:
         graph = graph_of(machine, role)
         back = {location: reaching(graph, [location]) for location in range(len(graph.ways))}
