@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from spec import operations as op
 from spec.errors import SpecError
-from spec.hopper import BULK_ALIGNMENT
+from spec.hopper import BULK_ALIGNMENT, COUNT_LIMIT
 from spec.operations import Access
 from spec.state import Count, Phase, PipelineState
 
@@ -40,27 +40,29 @@ class Barrier:
 
     def arrive(self, count: int = 1) -> op.Operation:
         """mbarrier.arrive by `count` threads (or with that count operand); the yield gives its token."""
-        return self._new(op.Arrive(self.name, count))
+        return self._new(op.Arrive(self.name, _threads(count)))
 
     def arrive_expect_tx(self, bytes: int, count: int = 1) -> op.Operation:
         """mbarrier.arrive.expect_tx by `count` threads, each expecting `bytes`."""
+        number(_bytes(bytes) * _threads(count), "bytes expected by all threads together")
         return self._new(op.Arrive(self.name, count, expect=bytes))
 
     def arrive_no_complete(self, count: int = 1) -> op.Operation:
         """mbarrier.arrive.noComplete."""
-        return self._new(op.Arrive(self.name, count, kind="no_complete"))
+        return self._new(op.Arrive(self.name, _threads(count), kind="no_complete"))
 
     def arrive_drop(self, count: int = 1, expect: int | None = None) -> op.Operation:
         """mbarrier.arrive_drop{.expect_tx}."""
-        return self._new(op.Arrive(self.name, count, expect=expect, kind="drop"))
+        expected = None if expect is None else _bytes(expect)
+        return self._new(op.Arrive(self.name, _threads(count), expect=expected, kind="drop"))
 
     def expect_tx(self, bytes: int) -> op.Operation:
         """mbarrier.expect_tx: announces bytes without arriving."""
-        return self._new(op.Transaction(self.name, bytes))
+        return self._new(op.Transaction(self.name, _bytes(bytes)))
 
     def complete_tx(self, bytes: int) -> op.Operation:
         """mbarrier.complete_tx: simulates that many bytes arriving."""
-        return self._new(op.Transaction(self.name, -bytes))
+        return self._new(op.Transaction(self.name, -_bytes(bytes)))
 
     def init(self, count: int) -> op.Operation:
         """mbarrier.init."""
@@ -88,7 +90,13 @@ class Tile:
 
     def load(self, signals: Barrier, bytes: int | None = None, tag: Hashable = None, pieces: int = 1) -> op.Operation:
         """TMA or cp.async.bulk into this buffer, whose `bytes` are signalled on a barrier, in one or more pieces."""
-        count = self.bytes if bytes is None else bytes
+        count = number(self.bytes if bytes is None else bytes, "bytes of a bulk copy")
+        number(pieces, "pieces of a bulk copy", least=1)
+        if isinstance(signals, Array) and signals.slots == 1:
+            signals = signals[0]
+        if not isinstance(signals, Barrier):
+            name = getattr(signals, "name", repr(signals))
+            raise SpecError(f"a bulk copy that signals {name}: name one barrier, for example signals=self.full[at]")
         if count < BULK_ALIGNMENT or count % (BULK_ALIGNMENT * pieces):
             raise SpecError(
                 f"a bulk copy of {count} bytes in {pieces} pieces: use a positive multiple of {BULK_ALIGNMENT} for each"
@@ -133,6 +141,8 @@ class Array:
         self.name, self.slots, self._get, self.bytes = name, slots, get, bytes
 
     def __getitem__(self, at: int | PipelineState) -> Any:
+        if not isinstance(at, PipelineState | Count | int):
+            raise SpecError(f"{self.name}[{at!r}]: index it with a pipeline state or a number")
         index, tag = (at.index, at.tag) if isinstance(at, PipelineState) else (at.__index__(), None)
         if not 0 <= index < self.slots:
             raise SpecError(f"{self.name}[{index}]: it has {self.slots} slots, 0 to {self.slots - 1}")
@@ -154,9 +164,28 @@ class Array:
 
 
 def _parity(phase: int | Phase | op.Token) -> int | Phase | op.Token:
-    if isinstance(phase, int) and phase not in (0, 1):
+    if isinstance(phase, op.Token):
+        return phase
+    if not isinstance(phase, int):
+        raise SpecError(f"a wait with {phase!r}: use the phase of a state, a parity, or the token of an arrive")
+    if phase not in (0, 1):
         raise SpecError(f"a wait with phase {phase}: parity is 0 or 1 (write phase & 1)")
     return phase
+
+
+def number(value: object, what: str, most: int = COUNT_LIMIT, least: int = 0) -> int:
+    """The value, if it is a number in the range."""
+    if not isinstance(value, int) or not least <= value <= most:
+        raise SpecError(f"{what}: {value!r}, use a number from {least} to {most}")
+    return value
+
+
+def _threads(count: int) -> int:
+    return number(count, "arrivals")
+
+
+def _bytes(count: int) -> int:
+    return number(count, "bytes")
 
 
 def plain_tag(tag: Hashable) -> Hashable:

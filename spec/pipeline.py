@@ -29,7 +29,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from spec import operations as op
 from spec.asynchronous import BULK_GROUPS, MMA_GROUPS
 from spec.errors import Source, SpecError, here, place_of
-from spec.handles import Array, Tile, plain_tag
+from spec.handles import Array, Tile, number, plain_tag
+from spec.hopper import CTA_THREADS
 from spec.state import LAPS, Count
 
 Body: TypeAlias = Generator[op.Operation, Any, Any]
@@ -286,11 +287,12 @@ class Pipeline:
 
     def named_sync(self, id: int, threads: int) -> op.Operation:
         """bar.sync id, threads."""
-        return self.created(op.NamedSync(id, threads))
+        return self.created(op.NamedSync(id, number(threads, "threads of a named barrier", CTA_THREADS)))
 
     def named_arrive(self, id: int, threads: int) -> op.Operation:
         """bar.arrive id, threads."""
-        return self.created(op.NamedSync(id, threads, blocks=False))
+        counted = number(threads, "threads of a named barrier", CTA_THREADS)
+        return self.created(op.NamedSync(id, counted, blocks=False))
 
     def cta_sync(self) -> op.Operation:
         """__syncthreads()."""

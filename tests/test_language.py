@@ -174,6 +174,70 @@ def bytes_not_a_multiple_of_16():
     compile_pipeline(Wrong())
 
 
+def negative_arrival():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.empty[at].arrive(-1)  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def more_bytes_than_a_barrier_counts():
+    class Wrong(Ring):
+        @role(warps=1)
+        def producer(self, at):
+            yield self.full[at].arrive_expect_tx(1 << 20)  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def more_bytes_than_a_barrier_counts_by_all_threads():
+    class Wrong(Ring):
+        @role(warps=1)
+        def producer(self, at):
+            yield self.full[at].arrive_expect_tx(1 << 19, count=32)  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def more_threads_than_a_cta_has():
+    class Wrong(Ring):
+        @role(warps=1)
+        def producer(self, at):
+            yield self.named_sync(1, threads=2048)  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def wait_with_a_state():
+    class Wrong(Ring):
+        @role(warps=1)
+        def producer(self, at):
+            yield self.full[at].wait(at)  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def signals_all_barriers():
+    class Wrong(Ring):
+        @role(warps=1)
+        def producer(self, at):
+            yield self.full[at].arrive_expect_tx(1024)
+            yield self.a[at].load(signals=self.full)  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def index_that_is_no_number():
+    class Wrong(Ring):
+        @role(warps=1)
+        def producer(self, at):
+            yield self.a["x"].read()  # mistake
+
+    compile_pipeline(Wrong())
+
+
 def role_without_yield():
     class Wrong(Ring):
         @role(warps=1)
@@ -407,6 +471,13 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (too_many_pending_groups, "use 0 to 7"),
     (a_choice_of_one, "needs at least two options"),
     (bytes_not_a_multiple_of_16, "multiple of 16"),
+    (negative_arrival, "use a number from 0 to 1048575"),
+    (more_bytes_than_a_barrier_counts, "use a number from 0 to 1048575"),
+    (more_bytes_than_a_barrier_counts_by_all_threads, "by all threads together"),
+    (more_threads_than_a_cta_has, "use a number from 0 to 1024"),
+    (wait_with_a_state, "use the phase of a state"),
+    (signals_all_barriers, "a bulk copy that signals full: name one barrier"),
+    (index_that_is_no_number, "index it with a pipeline state or a number"),
     (role_without_yield, "write `yield` in front of each operation"),
     (loops_without_yielding, "yield an operation in the loop"),
     (empty_iteration, "yield one in each iteration"),
