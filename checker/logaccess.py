@@ -57,6 +57,7 @@ class Accesses:
         self.stores: dict[int, tuple[int, int, int]] = {}
         self.every_store: list[tuple[int, int, int]] = []
         self.fenced = dict.fromkeys(slot, -1)
+        self.fence_clock: dict[int, Clock] = {}
         self.met = dict.fromkeys(slot, -1)
         self.meeting: dict[int, Meeting] = {}
         self.meetings: dict[tuple[int, ...], dict[tuple[int, ...], list[Meeting]]] = defaultdict(
@@ -105,6 +106,7 @@ class Accesses:
             self.math[warp].wait(record.values[0], index)
         elif kind == "fence_view_async_shared":
             self.fenced[warp] = index
+            self.fence_clock[warp] = clock
         elif kind == "tma_store":
             self._store(index, record, clock)
         elif kind == "tma_store_arrive":
@@ -114,10 +116,11 @@ class Accesses:
 
     def meet(self, index: int, entries: list[tuple[int, int, Clock]]) -> None:
         """A bar.sync completes: (entry, warp, clock before it) of each warp."""
-        meeting = Meeting(
-            tuple((own, warp, self.fenced[warp] > self.met[warp], clock) for own, warp, clock in entries),
-            tuple(self.fenced[warp] for _, warp, _ in entries),
-        )
+        found = []
+        for own, warp, clock in entries:
+            fenced = self.fenced[warp] > self.met[warp]
+            found.append((own, warp, fenced, self.fence_clock[warp] if fenced else clock))
+        meeting = Meeting(tuple(found), tuple(self.fenced[warp] for _, warp, _ in entries))
         for own, warp, _ in entries:
             self.met[warp] = own
             self.meeting[warp] = meeting

@@ -49,7 +49,10 @@ class Groups:
 
 @dataclass(frozen=True)
 class Meeting:
-    """One generation of bar.sync: for each warp its entry, whether it has fenced since its last, what it knew."""
+    """One generation of bar.sync: for each warp its entry, whether it has fenced since its last, and what it knew.
+
+    What it knew is as of that fence, if there is one: the writes that it makes visible come before it.
+    """
 
     entries: tuple[tuple[int, int, bool, Clock], ...]
     fences: tuple[int, ...]

@@ -20,6 +20,8 @@ from checker.synclog import Record
 
 COLLECTIVE = ("warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_wait", *WGMMA)
 WARPS_PER_GROUP = 4
+RARE = 3
+"""A warp that does something this many times less often than another does it in that one's place."""
 Program = dict[int, list[int]]
 
 
@@ -38,6 +40,7 @@ def check_after(
             check_stage_order(records, program, ring)
             check_first_lap(records, table, ring)
             check_bystanders(records, program, ring)
+            check_strangers(records, program, ring)
         elif ring.pipeline == "OrderedSequenceBarrier":
             check_turns(records, program, ring)
     check_tail(program, table, observed)
@@ -81,24 +84,28 @@ def check_init_fences(records: Sequence[Record], program: Program, table: Table)
 
     A log of a single CTA without any such fence is accepted: the generic proxy alone does not need it.
     """
+    if not table.cluster and all(record.kind != "fence_barrier_init" for record in records):
+        return
     for indices in program.values():
         kinds = [records[i].kind for i in indices]
-        if "cluster_barrier_init" not in kinds or not ("fence_barrier_init" in kinds or table.cluster):
-            continue
         pending: list[int] = []
+        following: int | None = None
         for index, kind in zip(indices, kinds, strict=True):
             if kind == "cluster_barrier_init":
                 pending.append(index)
             elif kind == "fence_barrier_init":
                 pending = []
             elif pending:
-                raise Violation(
-                    "barrier-init",
-                    f"{table.name[records[pending[0]].values[0]]} is initialised, and its thread goes on without "
-                    "fence.mbarrier_init: other threads and the TMA unit may not see it",
-                    pending[0],
-                    (index,),
-                )
+                following = index
+                break
+        if pending:
+            raise Violation(
+                "barrier-init",
+                f"{table.name[records[pending[0]].values[0]]} is initialised, and its thread goes on without "
+                "fence.mbarrier_init: other threads and the TMA unit may not see it",
+                pending[0],
+                () if following is None else (following,),
+            )
 
 
 # ---------------------------------------------------------------- pipelines
@@ -204,6 +211,33 @@ def check_bystanders(records: Sequence[Record], program: Program, ring: Ring) ->
                 ),
                 (),
             )
+
+
+def check_strangers(records: Sequence[Record], program: Program, ring: Ring) -> None:
+    """If the warps that arrive at the full barriers acquire the stages, one that hardly ever does either is a
+    stranger.
+    """
+    assert ring.empty is not None
+    arrivals = {
+        w: [i for i in program[w] if "_barrier_arrive" in records[i].kind and _at(records[i], ring)]
+        for w in ring.full.arrivers
+    }
+    producers = [len(arrivals[w]) for w in arrivals if w in ring.empty.waiters]
+    for warp, own in arrivals.items():
+        if producers and warp not in ring.empty.waiters and own and len(own) * RARE <= min(producers):
+            raise Violation(
+                "arrival-count",
+                f"warp {warp} arrives for a stage of {ring.name} {len(own)} times and never acquires one, in the "
+                f"place of "
+                "a warp that does",
+                own[0],
+                (),
+            )
+
+
+def _at(record: Record, ring: Ring) -> bool:
+    plain = "expect_tx" not in record.kind
+    return plain and record.values[0] in ring.full.addresses
 
 
 def fills(record: Record) -> bool:

@@ -336,6 +336,10 @@ COMMUTES: dict[tuple[str, str], str] = {
     ("cluster_barrier_arrive_cluster", "cluster_barrier_arrive"): "two barriers",
     ("cluster_barrier_arrive", "cluster_barrier_wait"): "two barriers",
     ("cluster_barrier_arrive", "tma_load"): "two barriers",
+    ("named_barrier_arrive_and_wait", "cluster_barrier_wait"): "the wait needs nothing of bar.sync",
+    ("warpgroup_commit_batch", "cluster_barrier_try_wait"): "the commit is about the stage before",
+    ("warpgroup_commit_batch", "cluster_barrier_wait"): "the commit is about the stage before",
+    ("cluster_barrier_arrive", "warpgroup_wait"): "an arrival may come later",
     ("cluster_barrier_arrive_cluster", "warpgroup_wait"): "the group of the released stage was waited for before",
     ("cluster_barrier_arrive_cluster", "cluster_barrier_arrive_cluster"): "two barriers",
     ("cluster_barrier_try_wait", "warpgroup_arrive"): "the fence orders registers, the wait precedes wgmma",
@@ -392,6 +396,7 @@ def edits_of(log_name: str, seed: int) -> Iterator[Edit]:
             "fence_barrier_init": why_removal_is_legal(log, i),
             "syncthreads": "",
             "tma_store_wait": why_removal_is_legal(log, i),
+            "cluster_barrier_arrive_cluster": why_removal_is_legal(log, i),
             "cluster_transaction_barrier_expect_transaction": "any thread may expect the bytes",
             "cluster_transaction_barrier_arrive_and_expect_tx": "any thread may expect the bytes and arrive",
         }
@@ -439,7 +444,11 @@ def swaps(log: Log, rng: random.Random, number: int) -> Iterator[Edit]:
             continue
         new = list(rs)
         new[own[p]], new[own[p + 1]] = replace(other, time=one.time), replace(one, time=other.time)
-        yield Edit(f"swap {one.kind} {other.kind}", tuple(new), own[p], COMMUTES.get((one.kind, other.kind), ""))
+        argument = COMMUTES.get((one.kind, other.kind), "")
+        first = all(rs[i].values[:1] != one.values[:1] for i in own[:p])
+        if (one.kind, other.kind) == ("cluster_barrier_wait", "fence_view_async_shared") and one.values[1] and first:
+            argument = "the wait passes on the fresh barrier and orders nothing"
+        yield Edit(f"swap {one.kind} {other.kind}", tuple(new), own[p], argument)
 
 
 def moves(log: Log, rng: random.Random, number: int) -> Iterator[Edit]:
