@@ -31,7 +31,7 @@ def check_exit(accesses: Accesses, completed: dict[int, int]) -> None:
     for (_, address), phase in accesses.stages.direct.items():
         latest[address] = max(latest.get(address, -1), phase)
     for fill in accesses.fills.values():
-        if latest.get(fill.full, -1) < fill.phase and accesses.table.ring[fill.full].empty is not None:
+        if latest.get(fill.full, -1) < fill.phase:
             raise Violation(
                 "exit-hazard",
                 f"no warp waits for phase {fill.phase} of {accesses.table.name[fill.full]}: the CTA can exit "

@@ -36,7 +36,8 @@ class Stages:
         key = (warp, address)
         blocking = self.records[index].kind == "cluster_barrier_wait"
         if ring.empty is None:
-            if blocking:
+            self.direct[key] = phase
+            if blocking and ring.pipeline == "OrderedSequenceBarrier":
                 before = self.seen[address][warp]
                 if before and before[-1][0] == phase:
                     raise self._again(index, warp, address, phase, before[-1][1])

@@ -1,0 +1,290 @@
+"""One short log, or one edit of a real one, for each rule that the random edits do not reach, beside a legal twin."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from log_edits import records_of, renumbered, with_value
+from test_log_machine import Shape, idle, kernel, producer
+
+from checker.logcheck import check_records
+from checker.logspec import Evaluator
+from checker.result import Result
+from checker.synclog import Record
+
+Entry = tuple[int, str, tuple[int, ...]]
+
+
+def check(entries: list[Entry]) -> Result:
+    records = [Record(0, 0, kind, 1, 5, warp, values) for warp, kind, values in entries]
+    return check_records(renumbered(records), "short.log", Evaluator())
+
+
+def edited(log: str, edit: Callable[[list[Record]], None]) -> Result:
+    records = list(records_of(log))
+    edit(records)
+    return check_records(renumbered(records), "edited.log", Evaluator())
+
+
+def assert_violated(result: Result, property_id: str, words: str) -> None:
+    assert result.trace is not None, result.verdict
+    assert (result.trace.property, words in result.trace.because) == (property_id, True), result.trace.because
+
+
+# ---------------------------------------------------------------- short logs
+
+MATH = (4, 5, 6, 7)
+
+
+def everyone(kind: str, *values: int) -> list[Entry]:
+    return [(warp, kind, values) for warp in MATH]
+
+
+def one_tile(meet: bool = True, wait: bool = True) -> list[Entry]:
+    """A barrier without an empty one: load, wgmma, and a second load into the same place after a bar.sync."""
+    load: list[Entry] = [
+        (0, "cluster_transaction_barrier_arrive_and_expect_tx", (1024, 4096)),
+        (0, "tma_load", (1, 1024, 8192)),
+    ]
+    return [
+        (0, "cluster_barrier_init", (1024, 1)),
+        (0, "fence_barrier_init", ()),
+        *[(warp, "syncthreads", ()) for warp in (0, *MATH)],
+        *load,
+        *everyone("cluster_barrier_wait", 1024, 0),
+        (0, "cluster_barrier_wait", (1024, 0)),
+        *everyone("warpgroup_arrive"),
+        *everyone("wgmma_reg_smem", 8192),
+        *everyone("warpgroup_commit_batch"),
+        *(everyone("warpgroup_wait", 0) if wait else []),
+        *([(w, "named_barrier_arrive_and_wait", (160, 1)) for w in (0, *MATH)] if meet else []),
+        *load,
+        *everyone("cluster_barrier_wait", 1024, 1),
+        *everyone("warpgroup_wait", 0),
+    ]
+
+
+def test_operand_is_overwritten_only_after_wgmma_is_known_to_be_done() -> None:
+    assert check(one_tile()).verdict == "proved"
+    assert_violated(check(one_tile(wait=False)), "race", "may still be reading")
+    assert_violated(check(one_tile(meet=False)), "race", "may still be reading")
+
+
+def test_wgmma_must_be_waited_for_before_the_exit() -> None:
+    entries = one_tile()
+    waits = [n for n, entry in enumerate(entries) if entry[1] == "warpgroup_wait"]
+    assert check(entries[: waits[4]]).verdict == "proved"
+    assert_violated(check(entries[: waits[0]]), "exit-hazard", "without having waited for its wgmma")
+    assert_violated(check(entries[: waits[0] - 4]), "exit-hazard", "without having waited for its wgmma")
+
+
+def test_bytes_that_nobody_expects() -> None:
+    entries = [*one_tile(), (0, "tma_load", (1, 1032, 65536))]
+    entries[1:1] = [(0, "cluster_barrier_init", (1032, 1))]
+    assert_violated(check(entries), "tx-count", "expects none of its bytes")
+
+
+def test_turns_of_named_barriers_may_mix_arrive_and_sync() -> None:
+    start: list[Entry] = [(warp, "syncthreads", ()) for warp in range(4)]
+    good: list[Entry] = [
+        *start,
+        (0, "named_barrier_arrive", (128, 2)),
+        (1, "named_barrier_arrive", (128, 2)),
+        (2, "named_barrier_arrive_and_wait", (128, 2)),
+        (3, "named_barrier_arrive_and_wait", (128, 2)),
+    ]
+    assert check(good).verdict == "proved"
+    assert_violated(check([*good[:5], *good[6:]]), "named-barrier", "can have reached it")
+    assert_violated(check([*good[:5], good[4], *good[6:]]), "named-barrier", "twice")
+    assert_violated(check(good[:6]), "named-barrier", "the log ends with 64 of 128")
+
+
+def test_leaders_and_whole_warps_share_a_phase() -> None:
+    """33 arrivals: an elected thread with its bytes, and the 32 lanes of the warp whose cp.async land."""
+    entries: list[Entry] = [
+        (0, "cluster_barrier_init", (1024, 33)),
+        (0, "fence_barrier_init", ()),
+        (0, "syncthreads", ()),
+        (1, "syncthreads", ()),
+    ]
+    for phase in (0, 1):
+        entries += [
+            (0, "cluster_transaction_barrier_arrive_and_expect_tx", (1024, 4096)),
+            (0, "tma_load", (1, 1024, 8192)),
+            (0, "cp_async", (16384, 1 << 40, 1, 16)),
+            (0, "cpasync_barrier_arrive", (1024,)),
+            (1, "cluster_barrier_wait", (1024, phase)),
+            (0, "cluster_barrier_wait", (1024, phase)),
+        ]
+    result = check(entries)
+    assert result.verdict == "proved"
+    row = result.extra["table"][0]
+    assert (row["count"], row["logged"], row["lanes"], row["phases"]) == (33, 2, 32, 2)
+    assert_violated(check([e for e in entries if e[1] != "cpasync_barrier_arrive"]), "arrival-count", "adds up")
+
+
+def test_complete_transaction_and_test_wait() -> None:
+    entries: list[Entry] = [
+        (0, "cluster_barrier_init", (1024, 1)),
+        (0, "fence_barrier_init", ()),
+        (0, "syncthreads", ()),
+        (1, "syncthreads", ()),
+        (1, "cluster_barrier_test_wait", (1024, 0, 0)),
+        (0, "cluster_transaction_barrier_arrive_and_expect_tx", (1024, 64)),
+        (1, "cluster_barrier_test_wait", (1024, 0, 1)),
+        (0, "cluster_transaction_barrier_complete_transaction", (1024, 0, 64, 1)),
+        (1, "cluster_barrier_wait", (1024, 0)),
+    ]
+    assert check(entries).verdict == "proved"
+    assert_violated(check([*entries[:7], entries[8]]), "tx-count", "64 bytes are missing")
+    away = (0, "cluster_transaction_barrier_complete_transaction", (1024, 1, 64, 1))
+    assert_violated(check([*entries[:7], away, entries[8]]), "tx-count", "64 bytes are missing")
+
+
+def test_log_that_shows_nothing_is_undetermined() -> None:
+    start: list[Entry] = [(0, "cluster_barrier_init", (1024, 1)), (0, "fence_barrier_init", ())]
+    result = check([*start, (0, "syncthreads", ())])
+    assert result.verdict == "undetermined"
+    assert "completes a phase" in result.findings[0].note
+    assert check([(0, "fence_view_async_shared", ())]).verdict == "undetermined"
+    assert check([(0, "syncthreads", ()), (1, "syncthreads", ())]).verdict == "proved"
+
+
+# ---------------------------------------------------------------- simulated kernels
+
+
+def test_load_that_nobody_waits_for_is_under_way_at_the_exit() -> None:
+    shape = Shape(2, 4, tail=False)
+    machine = kernel(shape, random.Random(1))
+    assert check_records(machine.run(), "log", Evaluator()).verdict == "proved"
+    machine = kernel(shape, random.Random(1))
+    machine.programs[0] = producer(Shape(2, 5, tail=False))
+    assert_violated(check_records(machine.run(), "log", Evaluator()), "exit-hazard", "no warp waits for phase 2")
+
+
+def test_idle_warps_are_optional() -> None:
+    machine = kernel(Shape(2, 3), random.Random(2))
+    for warp in (1, 2, 3):
+        del machine.programs[warp]
+    assert check_records(machine.run(), "log", Evaluator()).verdict == "proved"
+    assert list(idle(Shape(2, 3, early_exit=True), 3)) == []
+
+
+# ---------------------------------------------------------------- edits of real logs
+
+
+def first(records: list[Record], kind: str, **where: int) -> int:
+    """The first entry of a kind, by that warp or at that address if they are given."""
+    return next(
+        i
+        for i, r in enumerate(records)
+        if r.kind == kind
+        and where.get("warp", r.warp) == r.warp
+        and ("address" not in where or r.values[0] == where["address"])
+    )
+
+
+def test_load_that_goes_elsewhere_leaves_old_bytes() -> None:
+    def edit(records: list[Record]) -> None:
+        loads = [i for i, r in enumerate(records) if r.kind == "tma_load"]
+        second = next(i for i in loads if records[i].values == records[loads[0]].values and i != loads[0])
+        records[second] = with_value(records[second], "smem_int_ptr", 1 << 19)
+
+    assert_violated(edited("ws", edit), "stale-read", "should have delivered")
+
+
+def test_read_after_the_release() -> None:
+    def edit(records: list[Record]) -> None:
+        release = first(records, "cluster_barrier_arrive_cluster", warp=5)
+        entry = records.pop(release)
+        wait = first(records, "cluster_barrier_try_wait", warp=5)
+        after = next(i for i in range(wait + 1, len(records)) if records[i].warp == 5)
+        records.insert(after, replace(entry, time=records[after].time))
+
+    assert_violated(edited("ws", edit), "race", "after warp 5 has released it")
+
+
+def test_operand_outside_all_loads() -> None:
+    def edit(records: list[Record]) -> None:
+        for warp in MATH:
+            i = first(records, "wgmma_smem_smem", warp=warp)
+            records[i] = with_value(records[i], "desc_a_smem_int_ptr", (1 << 18) - 16)
+
+    assert_violated(edited("ws", edit), "stale-read", "where no load of this log writes")
+
+
+def test_order_that_orders_nothing() -> None:
+    def edit(records: list[Record]) -> None:
+        i = first(records, "cluster_barrier_wait", warp=2)
+        records[i] = with_value(records[i], "phase", 1)
+
+    assert_violated(edited("coop", edit), "phase-lapped", "the arrivals order nothing")
+
+
+def test_bystander_at_an_empty_barrier() -> None:
+    def edit(records: list[Record]) -> None:
+        i = first(records, "cluster_barrier_wait", warp=2)
+        records[i] = with_value(records[i], "smem_addr", 1080)
+
+    assert_violated(edited("pp", edit), "phase-lapped", "never fills one")
+
+
+def test_stranger_at_a_full_barrier() -> None:
+    def edit(records: list[Record]) -> None:
+        own = [i for i, r in enumerate(records) if r.kind == "cluster_barrier_arrive_cluster" and r.warp == 0]
+        records[own[1]] = replace(records[own[1]], warp=3)
+
+    assert_violated(edited("ws_2x1", edit), "arrival-count", "never acquires one")
+
+
+def test_arrival_before_the_init() -> None:
+    def edit(records: list[Record]) -> None:
+        used = next(r.values[0] for r in records if r.kind == "cluster_barrier_arrive")
+        i = first(records, "cluster_barrier_init", address=used)
+        entry = records.pop(i)
+        records.append(replace(entry, warp=1))
+        records.append(replace(entry, warp=1, kind="fence_barrier_init", values=()))
+
+    assert_violated(edited("coop_void", edit), "barrier-init", "used before it is initialised")
+
+
+def test_init_after_the_syncthreads_is_not_visible() -> None:
+    init: list[Entry] = [(0, "cluster_barrier_init", (1024, 32)), (0, "fence_barrier_init", ())]
+    meet: list[Entry] = [(0, "syncthreads", ()), (1, "syncthreads", ())]
+    use: list[Entry] = [(0, "cluster_barrier_arrive", (1024,)), (1, "cluster_barrier_wait", (1024, 0))]
+    assert check([*init, *meet, *use]).verdict == "proved"
+    assert_violated(check([*meet, *init, *use]), "barrier-init", "no __syncthreads lies between")
+    assert_violated(check([*meet, use[0], *init, use[1]]), "barrier-init", "used before it is initialised")
+    assert_violated(check([init[0], *meet, init[1], *use]), "barrier-init", "without fence.mbarrier_init")
+
+
+def test_warp_asks_for_a_later_phase_first() -> None:
+    """try_wait for phase 1 returns false while phase 0 is complete, and the wait then passes on phase 0."""
+    start: list[Entry] = [
+        (0, "cluster_barrier_init", (1024, 32)),
+        (0, "fence_barrier_init", ()),
+        (0, "syncthreads", ()),
+        (1, "syncthreads", ()),
+        (0, "cluster_barrier_arrive", (1024,)),
+    ]
+    good: list[Entry] = [*start, (1, "cluster_barrier_try_wait", (1024, 0)), (1, "cluster_barrier_wait", (1024, 0))]
+    assert check(good).verdict == "proved"
+    bad: list[Entry] = [
+        *start,
+        (1, "cluster_barrier_try_wait", (1024, 1)),
+        (1, "cluster_barrier_try_wait", (1024, 1)),
+        (1, "syncwarp", ()),
+    ]
+    assert check(bad).verdict == "proved"
+    assert_violated(check([*bad, (1, "cluster_barrier_wait", (1024, 0))]), "deadlock", "cannot have returned")
+
+
+@pytest.mark.parametrize("log", ["ws", "pp"])
+def test_log_that_is_cut_off_is_not_accepted(log: str) -> None:
+    records = records_of(log)
+    cuts = range(1, len(records), len(records) // 20)
+    verdicts = [check_records(records[:n], "cut.log", Evaluator()).verdict for n in cuts]
+    assert set(verdicts) == {"undetermined", "violated"}
