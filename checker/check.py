@@ -16,6 +16,12 @@ from spec.machine import LIMIT, Machine
 from spec.pipeline import Pipeline
 
 
+ENOUGH = 50_000
+"""States to visit after the first violation, for the violations of other properties."""
+REFINED = 1_000_000
+"""States to visit for the shortest trace of a violation that the reduced search has found."""
+
+
 def check_pipeline(
     pipeline: Pipeline,
     *,
@@ -35,11 +41,13 @@ def check_pipeline(
     bounds: dict[str, Any] = {"limit": limit, "timeout": timeout, "memory": memory}
     quick = None
     if reduced:
-        quick = explore(machine, **bounds, reduced=True)
-    if quick is not None and quick.complete and not quick.violations and not quick.halted:
+        quick = explore(machine, **bounds, stop_at_first=True, reduced=True)
+    if quick is not None and not quick.violations and not quick.halted:
         exploration = quick
+    elif quick is not None:
+        exploration = explore(machine, **{**bounds, "limit": limit or REFINED}, enough=ENOUGH)
     else:
-        exploration = explore(machine, **bounds)
+        exploration = explore(machine, **bounds, enough=ENOUGH)
     findings = tuple(_finding(machine, property, exploration, quick) for property in asked)
     return Result(
         command,
@@ -52,7 +60,7 @@ def check_pipeline(
         exploration.transitions,
         time.perf_counter() - start,
         tuple(_notes(machine, exploration)),
-        {"reduced": exploration is quick},
+        {"reduced": exploration is quick, "shortest": bool(exploration.violations) and exploration is not quick},
     )
 
 

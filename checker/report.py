@@ -38,7 +38,7 @@ def _findings(result: Result) -> list[str]:
     shortest = result.trace
     for finding in result.findings:
         if finding.verdict == VIOLATED and finding.trace is not shortest:
-            steps = "" if finding.trace is None else f" (shortest trace: {len(finding.trace.steps)} steps)"
+            steps = "" if finding.trace is None else f" ({len(finding.trace.steps)} steps)"
             because = "" if finding.trace is None else f": {finding.trace.because}"
             lines += _wrap(f"violated  {finding.id}{steps}{because}", "          ")
     held = [finding.id for finding in result.findings if finding.verdict == PROVED]
@@ -66,7 +66,8 @@ def _counterexample(result: Result, trace: Trace, every_step: bool) -> list[str]
         phase = f" {entry.phase}" if entry.phase else ""
         lines += _wrap(f"  blocked  {entry.role} waits for {entry.waits_for}{phase}: {entry.missing}", "           ")
     lines += _wrap(f"  because  {trace.because}", "           ")
-    steps = f"shortest trace: {len(trace.steps)} step{'s' * (len(trace.steps) != 1)}"
+    kind = "shortest trace" if result.extra.get("shortest") else "trace"
+    steps = f"{kind}: {len(trace.steps)} step{'s' * (len(trace.steps) != 1)}"
     lines.append(f"  {steps}     replay: verify replay trace.json (write it with --format json -o trace.json)")
     lines.append("")
     return lines

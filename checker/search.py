@@ -55,21 +55,24 @@ def explore(
     timeout: float = 0.0,
     memory: int = 0,
     stop_at_first: bool = False,
+    enough: int = 0,
     reduced: bool = False,
 ) -> Exploration:
     """Visits all states, or up to `limit` states, `timeout` seconds or `memory` bytes of resident memory (0: no bound).
 
+    enough: after the first violation, how many more states to visit in search of violations of other properties.
     reduced: leave out schedules as checker.reduction argues; then only whether something is violated means anything.
     """
     search = _Search(pack(machine), limit, timeout, memory, stop_at_first)
-    search.reduced = reduced
+    search.reduced, search.enough = reduced, enough
     return search.run()
 
 
 class _Search:
     def __init__(self, packed: PackedMachine, limit: int, timeout: float, memory: int, stop_at_first: bool) -> None:
         self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
-        self.stop_at_first, self.reduced = stop_at_first, False
+        self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
+        self.stop_after = 0
         self.out: Successors = []
         self.order: list[int] = [packed.initial]
         self.index: dict[int, int] = {packed.initial: 0}
@@ -193,6 +196,10 @@ class _Search:
         return state, path, bad
 
     def _ran_out(self, start: float) -> str:
+        if self.enough and self.result.violations:
+            self.stop_after = self.stop_after or len(self.order) + self.enough
+            if len(self.order) > self.stop_after:
+                return f"the search ended {self.enough} states after the first violation"
         if self.limit and len(self.order) > self.limit:
             return f"the limit of {self.limit} states (--limit)"
         if self.timeout and time.perf_counter() - start > self.timeout:

@@ -11,7 +11,8 @@ the two needs can be left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from spec import operations as op
 from spec.asynchronous import Held
@@ -27,6 +28,10 @@ class Spot:
     held: Held
     next: tuple[Access, ...]
 
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        return (*self.held.in_progress(), *self.next)
+
 
 @dataclass(frozen=True)
 class Bystander:
@@ -35,6 +40,15 @@ class Bystander:
     name: str
     counter: Field
     spots: tuple[Spot, ...]
+    known: dict[Access, tuple[Expr, str]] = field(default_factory=dict, compare=False)
+
+    def conflict(self, access: Access) -> tuple[Expr, str]:
+        """The role has started, or could start, something that conflicts with an access; and what, in words."""
+        if access not in self.known:
+            busy = self.where(lambda spot: any(access.conflicts(one) for one in spot.accesses))
+            first = (describe(one) for spot in self.spots for one in spot.accesses if access.conflicts(one))
+            self.known[access] = (busy, next(first, ""))
+        return self.known[access]
 
     def where(self, test: Callable[[Spot], bool]) -> Expr:
         """The role is at a location that passes the test."""
@@ -96,16 +110,7 @@ def race_checks(
         because = f"{role} starts {mine} while an asynchronous access of its own to these bytes is still in progress"
         checks.append(Check("race", TRUE, because, access.object))
     for other in others:
-        busy = other.where(lambda spot: any(access.conflicts(one) for one in (*spot.held.in_progress(), *spot.next)))
-        theirs = next(
-            (
-                describe(one)
-                for spot in other.spots
-                for one in (*spot.held.in_progress(), *spot.next)
-                if access.conflicts(one)
-            ),
-            "",
-        )
+        busy, theirs = other.conflict(access)
         because = f"nothing orders {mine} by {role} after {theirs} by {other.name}"
         checks.append(Check("race", busy, because, access.object))
     for flight in flights:
