@@ -106,12 +106,12 @@ class _Search:
         roles, agents, whole = packed.roles, packed.agents, packed.whole
         out: Successors = []
         bad: Violations = []
-        position, level_end = 0, 1
+        position, level_end, cap = 0, 1, self.limit or sys.maxsize
         while position < len(order):
             if position == level_end:
                 level_end = len(order)
                 self.result.depth += 1
-            if position % 4096 == 0:
+            if position % 1024 == 0 or len(order) > cap:
                 ran_out = self._ran_out(start)
                 if ran_out:
                     return ran_out

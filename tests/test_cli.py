@@ -1,0 +1,262 @@
+"""verify as scripts use it: exit codes, one line for every mistake, JSON, and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from checker.cli import main
+from checker.result import PROPERTIES
+
+ROOT = Path(__file__).resolve().parent.parent
+RACE = """
+from spec.pipeline import Pipeline, barrier, role, tile
+
+
+class DoubleBuffer(Pipeline):
+    stages = 2
+    full = barrier(arrivals=1)
+    empty = barrier(arrivals=1)
+    a = tile(bytes=16_384)
+
+    @role(warps=1)
+    def producer(self, at):
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.full[at].arrive_expect_tx(self.a.bytes)
+        yield self.a[at].load(signals=self.full[at])
+
+    @role(warps=4)
+    def consumer(self, at):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].mma()
+        yield self.empty[at].arrive()
+        yield self.mma_wait(0)
+"""
+HANG = RACE.replace("yield self.empty[at].arrive()", "yield self.mma_wait(0)")
+GOOD = RACE.replace(
+    "        yield self.empty[at].arrive()\n        yield self.mma_wait(0)",
+    "        yield self.mma_wait(0)\n        yield self.empty[at].arrive()",
+)
+
+
+@pytest.fixture
+def spec_file(tmp_path):
+    def write(text: str, name: str = "kernel.py") -> str:
+        path = tmp_path / name
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def run(*arguments: str, capsys) -> tuple[int, str, str]:
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_proof_is_one_line_per_property_and_the_summary(capsys):
+    code, out, err = run("pipeline", "--stages", "4", capsys=capsys)
+    *properties, summary = out.splitlines()
+    assert code == 0 and err == ""
+    assert [line.split() for line in properties] == [
+        ["proved", id]
+        for id in ("deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "tx-count", "exit-hazard")
+    ]
+    assert summary.startswith("verify: PROVED tma-async stages=4 consumers=1  540 states  ")
+
+
+def test_a_violation_names_the_line_to_blame(capsys, spec_file):
+    path = spec_file(RACE)
+    code, out, err = run("spec", path, capsys=capsys)
+    assert code == 1 and err == ""
+    assert out.startswith("error[race]: ")
+    guilty = 1 + RACE.splitlines().index("        yield self.empty[at].arrive()")
+    assert f"kernel.py:{guilty}" in out
+    assert f">{guilty:4d}|         yield self.empty[at].arrive()" in out
+    assert "\n  because  " in out and "\n  proved   " in out
+    assert out.splitlines()[-1].startswith("verify: VIOLATED DoubleBuffer stages=2  ")
+    assert max(map(len, out.splitlines())) <= 100 or len(path) > 40
+
+
+def test_a_deadlock_says_who_waits_for_what(capsys, spec_file):
+    code, out, _ = run("spec", spec_file(HANG), capsys=capsys)
+    assert code == 1
+    assert out.startswith("error[deadlock]: ")
+    words = " ".join(out.split())
+    assert "producer waits for empty[0] phase parity 0: 0 of 1 arrivals, nobody can arrive any more" in words
+
+
+def test_json_has_the_promised_keys(capsys, spec_file):
+    code, out, _ = run("spec", spec_file(RACE), "--format", "json", capsys=capsys)
+    answer = json.loads(out)
+    assert code == 1
+    assert answer["schema"] == 1 and answer["tool"] == "verify" and answer["command"] == "spec"
+    assert answer["model"]["name"] == "DoubleBuffer" and answer["model"]["parameters"]["stages"] == 2
+    assert answer["verdict"] == "violated" and answer["engine"] == "search" and answer["scope"] == {"trips": "all"}
+    assert {"version", "states", "transitions", "seconds", "properties", "trace"} <= set(answer)
+    verdicts = {entry["id"]: entry["verdict"] for entry in answer["properties"]}
+    assert verdicts["race"] == "violated" and verdicts["deadlock"] == "proved"
+    assert set(verdicts) <= set(PROPERTIES)
+    trace = answer["trace"]
+    assert trace["property"] == "race" and trace["because"]
+    assert {"role", "op", "object", "file", "line", "changes"} <= set(trace["steps"][0])
+    _, out, _ = run("pipeline", "--stages", "2", "--format", "json", capsys=capsys)
+    assert json.loads(out)["trace"] is None and json.loads(out)["verdict"] == "proved"
+
+
+def test_the_trace_alone_is_enough_to_replay(capsys, spec_file, tmp_path):
+    target = tmp_path / "trace.json"
+    assert main(["spec", spec_file(RACE), "--format", "json", "-o", str(target)]) == 1
+    code, out, _ = run("replay", str(target), capsys=capsys)
+    assert code == 1 and "error[race]" in out
+    written = json.loads(target.read_text())
+    del written["trace"]["steps"][3]
+    target.write_text(json.dumps(written))
+    code, _, err = run("replay", str(target), capsys=capsys)
+    assert code == 2 and "cannot be taken" in err
+    written["trace"]["steps"] = written["trace"]["steps"][:2]
+    target.write_text(json.dumps(written))
+    assert run("replay", str(target), capsys=capsys)[0] == 3
+
+
+def test_a_deadlock_can_be_replayed(spec_file, tmp_path, capsys):
+    target = tmp_path / "trace.json"
+    assert main(["spec", spec_file(HANG), "--format", "json", "-o", str(target)]) == 1
+    assert run("replay", str(target), capsys=capsys)[0] == 1
+
+
+def test_several_models_give_the_worst_verdict(capsys, spec_file):
+    good = spec_file(GOOD, "good.py")
+    bad = spec_file(RACE, "bad.py")
+    assert run("spec", good, capsys=capsys)[0] == 0
+    assert run("spec", good, bad, capsys=capsys)[0] == 1
+    code, out, _ = run("spec", good, bad, "--format", "json", capsys=capsys)
+    answer = json.loads(out)
+    assert code == 1 and answer["verdict"] == "violated" and len(answer["results"]) == 2
+    assert run("spec", good, bad, "--limit", "5", capsys=capsys)[0] == 3
+    assert run("spec", good, str(ROOT / "missing.py"), capsys=capsys)[0] == 2
+
+
+def test_a_search_that_is_cut_short_decides_nothing(capsys):
+    code, out, _ = run("pipeline", "--stages", "4", "--limit", "10", capsys=capsys)
+    assert code == 3
+    assert "the limit of 10 states (--limit)" in " ".join(out.split())
+    assert out.splitlines()[-1].startswith("verify: UNDETERMINED tma-async")
+    assert run("pipeline", "--stages", "8", "--consumers", "2", "--timeout", "0.001", capsys=capsys)[0] == 3
+
+
+def test_one_property(capsys):
+    code, out, _ = run("pipeline", "--property", "race", "--property", "deadlock", capsys=capsys)
+    assert code == 0 and out.splitlines()[:-1] == ["proved  deadlock", "proved  race"]
+
+
+MISTAKES = [
+    ((), "which command"),
+    (("pipelines",), "invalid choice"),
+    (("pipeline", "tma"), "no pipeline class 'tma': use one of tma-async,"),
+    (("pipeline", "--stages", "0"), "--stages: 0: use a whole number from 1 to 64"),
+    (("pipeline", "--stages", "-3"), "--stages: -3: use a whole number from 1 to 64"),
+    (("pipeline", "--stages", "65"), "--stages: 65: use a whole number from 1 to 64"),
+    (("pipeline", "--stages", "four"), "--stages: four: use a whole number from 1 to 64"),
+    (("pipeline", "--consumers", "9000"), "--consumers: 9000: use a whole number from 1 to 7"),
+    (("pipeline", "--cluster", "5x4"), "--cluster: 5x4: use XxY with 1 to 16 CTAs"),
+    (("pipeline", "--cluster", "big"), "--cluster: big: use XxY with 1 to 16 CTAs"),
+    (("pipeline", "--cluster", "2x1"), "--cluster: 2x1: only 1x1"),
+    (("pipeline", "--bytes", "40"), "--bytes: 40: use a multiple of 16"),
+    (("pipeline", "--bytes", "0"), "--bytes: 0: use a whole number from 16"),
+    (("pipeline", "--trips", "-1"), "--trips: -1: use a whole number from 0"),
+    (("pipeline", "--timeout", "0"), "--timeout: 0: use a number of seconds above 0"),
+    (("pipeline", "tma-store", "--producers", "2"), "--producers: tma-store has no producers"),
+    (("pipeline", "--property", "hang"), "unknown property 'hang': use one of deadlock, race,"),
+    (("pipeline", "async", "--property", "tx-count"), "nothing to check: tx-count cannot be violated by async"),
+    (("pipeline", "--engine", "magic"), "--engine: invalid choice"),
+    (("spec", "nowhere.py"), "nowhere.py: no such file"),
+    (("log", "nowhere.log"), "nowhere.log"),
+    (("replay", "nowhere.json"), "nowhere.json: No such file"),
+    (("explain", "hang"), "no property 'hang': use one of"),
+    (("pipeline", "-o", "/nowhere/x"), "-o /nowhere/x: No such file or directory"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"), MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_a_mistake_is_one_line_and_exit_2(arguments, text, capsys):
+    code, out, err = run(*arguments, capsys=capsys)
+    assert code == 2 and out == ""
+    assert err.startswith("verify: error: ") and err.count("\n") == 1
+    assert text in err
+
+
+SPECS = [
+    ("x = 1\n", "defines no pipeline"),
+    ("def broken(:\n", "kernel.py:1: "),
+    ("import nothing_of_the_kind\n", "kernel.py:1: ModuleNotFoundError"),
+    (GOOD.replace("self.full[at].wait", "self.fool[at].wait"), "kernel.py:19: "),
+    (GOOD.replace("yield self.mma_wait(0)", "if self.full[at].test_wait(0): yield self.mma_wait(0)"), "kernel.py:21: "),
+    (GOOD.replace("arrivals=1", "arrivals=1 << 20"), "use 1 to 1048575"),
+    (GOOD.replace("self.a.bytes", "1 << 30"), "kernel.py:14: "),
+    (GOOD.replace("16_384", "100"), "kernel.py:15: "),
+    (GOOD.replace("yield self.empty[at].arrive()", "self.empty[at].arrive()"), "kernel.py:22: "),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SPECS)
+def test_a_mistake_in_a_specification_has_file_and_line(text, expected, capsys, spec_file):
+    code, out, err = run("spec", spec_file(text), capsys=capsys)
+    assert code == 2 and out == ""
+    assert err.count("\n") == 1 and expected in err
+
+
+def test_parameters_of_a_specification(capsys, spec_file):
+    path = spec_file(GOOD)
+    code, out, _ = run("spec", f"{path}:DoubleBuffer", "--stages", "3", "--set", "trips=2", capsys=capsys)
+    assert code == 0 and "DoubleBuffer stages=3 trips=2" in out
+    code, _, err = run("spec", path, "--set", "depth=2", capsys=capsys)
+    assert code == 2 and "has no parameter 'depth'" in err
+    code, _, err = run("spec", f"{path}:Other", capsys=capsys)
+    assert code == 2 and "defines no pipeline 'Other': it has DoubleBuffer" in err
+
+
+def test_output_files_are_whole_or_absent(tmp_path, monkeypatch, capsys):
+    target = tmp_path / "out.json"
+    assert main(["pipeline", "--stages", "1", "--format", "json", "-o", str(target)]) == 0
+    assert json.loads(target.read_text())["verdict"] == "proved"
+    assert capsys.readouterr().out == ""
+    before = target.read_text()
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    assert main(["pipeline", "--stages", "2", "--format", "json", "-o", str(target)]) == 2
+    assert target.read_text() == before and [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_an_internal_error_exits_2(monkeypatch, capsys):
+    monkeypatch.setattr("checker.check.check_pipeline", lambda *_, **__: 1 / 0)
+    code, _, err = run("pipeline", capsys=capsys)
+    assert code == 2 and "internal error, ZeroDivisionError" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("id", PROPERTIES)
+def test_every_property_is_explained(id, capsys):
+    code, out, _ = run("explain", id, capsys=capsys)
+    assert code == 0 and out.startswith(f"{id}: ") and "PTX ISA" in out and "Usual fix: " in out
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "checker", "pipeline", "--stages", "1"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stdout.splitlines()[-1].startswith("verify: PROVED tma-async stages=1")
