@@ -1,0 +1,260 @@
+"""The search on machines small enough to count by hand, and its reduction against the search without it."""
+
+from __future__ import annotations
+
+import pytest
+from corpus import CASES
+from test_pipelines import BROKEN
+
+from checker.check import check_pipeline
+from checker.result import PROVED, UNDETERMINED, VIOLATED
+from checker.search import explore
+from checker.trace import execute, initial_state, is_enabled, make_trace, replay, take
+from spec.compile import compile_pipeline
+from spec.errors import Source, SpecError
+from spec.expr import FALSE, TRUE, Expr, Field
+from spec.library import PIPELINES
+from spec.machine import Action, Check, Location, Machine, Role, Variable
+from spec.pipeline import Pipeline, barrier, role, tile
+
+HERE = Source("here.py", 1)
+
+
+def step(name: str, role: str, frm: int, to: int, guard: Expr = TRUE, updates=(), checks=()) -> Action:
+    return Action(name, role, name, "", frm, to, guard, tuple(updates), tuple(checks), HERE)
+
+
+def line(name: str, places: int, final: bool = True) -> Role:
+    locations = tuple(Location(str(i), "", HERE, final=final and i == places - 1) for i in range(places))
+    return Role(name, f"at.{name}", locations, 1)
+
+
+def machine(roles, actions, variables=(), checks=()) -> Machine:
+    counters = tuple(Variable(role.counter, 4, 0, "") for role in roles)
+    return Machine(
+        "hand", {}, (*counters, *variables), tuple(roles), tuple(actions), tuple(checks), ("deadlock", "race")
+    )
+
+
+def test_two_independent_lines_interleave():
+    a, b = line("a", 3), line("b", 4)
+    actions = [step(f"a{i}", "a", i, i + 1) for i in range(2)] + [step(f"b{i}", "b", i, i + 1) for i in range(3)]
+    found = explore(machine([a, b], actions))
+    assert (found.states, found.transitions, found.depth) == (12, 17, 5)
+    assert found.complete and found.finished and not found.violations and not found.unreached
+
+
+def test_the_first_violation_of_a_step_counts_the_step():
+    a = line("a", 3)
+    bad = Check("race", TRUE, "wrong", "x")
+    found = explore(machine([a], [step("one", "a", 0, 1), step("two", "a", 1, 2, checks=[bad])]))
+    assert found.violations["race"].actions == (0, 1) and found.violations["race"].by_step
+
+
+def test_a_violation_of_a_state_counts_the_steps_to_it():
+    a = line("a", 3)
+    bad = Check("race", Field("at.a", 4) == 1, "wrong", "x")
+    found = explore(machine([a], [step("one", "a", 0, 1), step("two", "a", 1, 2)], checks=[bad]))
+    assert found.violations["race"].actions == (0,) and not found.violations["race"].by_step
+
+
+def test_the_shortest_of_two_ways_is_found():
+    a = line("a", 4)
+    actions = [
+        step("slow1", "a", 0, 1),
+        step("slow2", "a", 1, 2),
+        step("slow3", "a", 2, 3),
+        step("fast", "a", 0, 3),
+    ]
+    bad = Check("race", Field("at.a", 4) == 3, "wrong", "x")
+    assert explore(machine([a], actions, checks=[bad])).violations["race"].actions == (3,)
+
+
+def test_a_halting_step_is_not_followed():
+    a = line("a", 3)
+    halt = Check("arrival-count", TRUE, "wrong", "x", halts=True)
+    later = Check("race", Field("at.a", 4) == 2, "wrong", "x")
+    found = explore(machine([a], [step("one", "a", 0, 1, checks=[halt]), step("two", "a", 1, 2)], checks=[later]))
+    assert set(found.violations) == {"arrival-count"} and found.halted == ["arrival-count"]
+    assert found.states == 1
+
+
+def test_nothing_enabled_is_a_deadlock_of_those_who_have_not_ended():
+    a, b = line("a", 2), line("b", 2)
+    found = explore(machine([a, b], [step("a", "a", 0, 1), step("b", "b", 0, 1, guard=FALSE)]))
+    assert found.violations["deadlock"].stuck == ("b",)
+    assert found.violations["deadlock"].actions == (0,)
+
+
+def test_a_role_that_is_stuck_while_another_goes_on_for_ever():
+    a, b = line("a", 2, final=False), line("b", 2)
+    actions = [step("round", "a", 0, 1), step("back", "a", 1, 0), step("b", "b", 0, 1, guard=FALSE)]
+    found = explore(machine([a, b], actions))
+    assert found.violations["deadlock"].stuck == ("b",)
+    loops = explore(machine([a], actions[:2]))
+    assert not loops.violations and loops.states == 2
+
+
+def test_updates_read_the_state_before():
+    x, y = Variable("x", 4, 1, ""), Variable("y", 4, 2, "")
+    swap = step("swap", "a", 0, 1, updates=[("x", Field("y", 4)), ("y", Field("x", 4))])
+    bad = Check("race", (Field("x", 4) == 2) & (Field("y", 4) == 1), "swapped", "x")
+    assert explore(machine([line("a", 2)], [swap], [x, y], [bad])).violations["race"].actions == (0,)
+
+
+def test_bounds_leave_the_rest_open():
+    big = compile_pipeline(PIPELINES["tma-async"](stages=2))
+    assert explore(big, limit=100).ran_out == "the limit of 100 states (--limit)"
+    assert not explore(big, limit=100).complete
+    assert "timeout" in explore(big, timeout=1e-9).ran_out
+    assert "memory" in explore(big, memory=1).ran_out
+    assert explore(big).complete
+
+
+def test_a_machine_that_never_moves_proves_nothing():
+    class Silent(Pipeline):
+        stages = 1
+        full = barrier(arrivals=1)
+
+        @role(warps=1)
+        def waits(self):
+            yield self.full.wait(0)
+
+    result = check_pipeline(Silent(), command="spec")
+    assert {f.id: f.verdict for f in result.findings}["deadlock"] == VIOLATED
+
+    frozen = machine([line("a", 2)], [step("never", "a", 0, 1, guard=FALSE)])
+    assert explore(frozen).violations["deadlock"].stuck == ("a",)
+
+
+def test_what_follows_undefined_behaviour_is_undetermined():
+    class TooMany(Pipeline):
+        stages = 1
+        full = barrier(arrivals=1)
+
+        @role(warps=1)
+        def arrives(self):
+            yield self.full.arrive(2)
+
+        @role(warps=1)
+        def waits(self):
+            yield self.full.wait(0)
+
+    found = {f.id: f for f in check_pipeline(TooMany(), command="spec").findings}
+    assert found["arrival-count"].verdict == VIOLATED
+    assert found["deadlock"].verdict == UNDETERMINED and "undefined" in found["deadlock"].note
+
+
+# ---------------------------------------------------------------- reduction
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize(("stages", "consumers"), [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)])
+def test_reduction_agrees_on_the_library(name, stages, consumers):
+    whole = compile_pipeline(PIPELINES[name](stages=stages, consumers=consumers))
+    full, reduced = explore(whole), explore(whole, reduced=True)
+    assert full.complete and reduced.complete
+    assert not full.violations and not reduced.violations
+    assert reduced.states <= full.states and not reduced.unreached and not full.unreached
+
+
+@pytest.mark.parametrize(("kernel", "expected"), BROKEN)
+@pytest.mark.parametrize("stages", [1, 2])
+def test_reduction_agrees_on_broken_protocols(kernel, expected, stages):
+    whole = compile_pipeline(kernel(stages=stages))
+    full, reduced = explore(whole, enough=20_000), explore(whole, reduced=True, enough=20_000)
+    assert bool(full.violations) == bool(reduced.violations)
+    for violation in reduced.violations.values():
+        run = execute(whole, violation.actions)
+        if violation.property != "deadlock":
+            assert violation.property in {check.property for check in run.violated}
+
+
+PIPES = [
+    pytest.param(pipe, id=f"{case.id} {type(pipe).__name__}")
+    for case in CASES
+    for pipe in (case.broken, *case.fixed)
+    if pipe is not None
+]
+
+
+@pytest.mark.parametrize("pipe", PIPES)
+def test_reduction_agrees_on_the_corpus(pipe):
+    whole = compile_pipeline(pipe)
+    full, reduced = explore(whole), explore(whole, reduced=True)
+    assert full.complete and reduced.complete
+    assert bool(full.violations) == bool(reduced.violations)
+
+
+def test_reduction_never_reorders_what_can_be_noticed():
+    """Two writers without any barrier: the race is there with and without reduction."""
+
+    class Unordered(Pipeline):
+        stages = 1
+        x = tile(bytes=64)
+
+        @role(warps=1, copies=2)
+        def writer(self):
+            yield self.fence_proxy_async()
+            yield self.x.write(tag=1)
+            yield self.fence_proxy_async()
+
+    whole = compile_pipeline(Unordered())
+    assert "race" in explore(whole).violations
+    assert "race" in explore(whole, reduced=True).violations
+
+
+# ---------------------------------------------------------------- traces
+
+
+@pytest.mark.parametrize(("kernel", "expected"), BROKEN)
+def test_every_trace_replays_and_no_shorter_one_does(kernel, expected):
+    whole = compile_pipeline(kernel(stages=2))
+    for violation in explore(whole, enough=5_000).violations.values():
+        if violation.property == "limit":
+            continue
+        trace = make_trace(whole, violation.property, violation.because, violation.actions, violation.stuck)
+        assert replay(whole, trace)
+        cut = type(trace)(trace.property, trace.because, trace.steps[:-1], trace.blocked)
+        if violation.property != "deadlock":
+            assert not replay(whole, cut)
+
+
+def test_a_trace_of_another_model_is_refused():
+    whole = compile_pipeline(BROKEN[1][0](stages=2))
+    other = compile_pipeline(PIPELINES["tma-async"](stages=3))
+    violation = explore(whole).violations["race"]
+    trace = make_trace(whole, "race", violation.because, violation.actions)
+    with pytest.raises(SpecError, match=r"is not a step of|cannot be taken"):
+        assert not replay(other, trace)
+
+
+def test_generated_code_and_the_specification_take_the_same_steps():
+    """Successors of the generated Python, state by state, against spec.expr.evaluate."""
+    from checker.packed import pack
+
+    for name in PIPELINES:
+        whole = compile_pipeline(PIPELINES[name](stages=1, consumers=2))
+        packed = pack(whole)
+        seen, todo = {packed.initial}, [packed.initial]
+        assert packed.unpack(packed.initial) == initial_state(whole)
+        while todo and len(seen) < 400:
+            state = todo.pop()
+            out: list[tuple[int, int]] = []
+            for shift, mask, functions in packed.roles:
+                functions[state >> shift & mask](state, out, [])
+            for agent in packed.agents:
+                agent(state, out, [])
+            concrete = packed.unpack(state)
+            enabled = [i for i, action in enumerate(whole.actions) if is_enabled(whole, action, concrete)]
+            assert sorted(action for action, _ in out) == enabled
+            for action, successor in out:
+                assert packed.unpack(successor) == take(whole, whole.actions[action], concrete)
+                if successor not in seen:
+                    seen.add(successor)
+                    todo.append(successor)
+
+
+def test_proved_means_every_finding_is_proved():
+    result = check_pipeline(PIPELINES["async"](stages=2), command="pipeline")
+    assert result.verdict == PROVED and all(finding.verdict == PROVED for finding in result.findings)
