@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from corpus import CASES
 from test_pipelines import BROKEN
 
 from checker.check import check_pipeline
@@ -168,22 +167,6 @@ def test_reduction_agrees_on_broken_protocols(kernel, expected, stages):
         run = execute(whole, violation.actions)
         if violation.property != "deadlock":
             assert violation.property in {check.property for check in run.violated}
-
-
-PIPES = [
-    pytest.param(pipe, id=f"{case.id} {type(pipe).__name__}")
-    for case in CASES
-    for pipe in (case.broken, *case.fixed)
-    if pipe is not None
-]
-
-
-@pytest.mark.parametrize("pipe", PIPES)
-def test_reduction_agrees_on_the_corpus(pipe):
-    whole = compile_pipeline(pipe)
-    full, reduced = explore(whole), explore(whole, reduced=True)
-    assert full.complete and reduced.complete
-    assert bool(full.violations) == bool(reduced.violations)
 
 
 def test_reduction_never_reorders_what_can_be_noticed():
