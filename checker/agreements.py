@@ -18,10 +18,12 @@ from checker.tables import (
     lookup,
     lookup_all,
     reaching,
+    recent_along,
+    sum_of_cases,
     total,
 )
 from spec.accesses import in_locations
-from spec.expr import FALSE, Apply, Expr, Field, Lit, all_of, any_of, fields_of, where
+from spec.expr import FALSE, TRUE, Apply, Expr, Field, Lit, all_of, any_of, fields_of, where
 from spec.machine import Action
 
 EXACT = 64
@@ -218,7 +220,16 @@ def _in_step(
     roles = list(behind)
     for one, other in pairwise(roles):
         width = behind[one].width
-        modulus = gcd(counts[one][1], counts[other][1]) or 1 << width
+        modulus = gcd(counts[one][1], counts[other][1])
+        if modulus == 0:
+            largest = max(*counts[one][0], *counts[other][0]) + (1 << max(width, behind[other].width))
+            wide = largest.bit_length()
+            exact = [
+                lookup(model.graphs[role].counter, counts[role][0], wide) + _widened(behind[role], wide)
+                for role in (one, other)
+            ]
+            yield Candidate(template, f"{one} and {other} are in step", exact[0] == exact[1])
+            continue
         if modulus == 1 or behind[other].width != width or modulus > 1 << width:
             continue
         sides = []
@@ -229,6 +240,11 @@ def _in_step(
             if modulus & (modulus - 1):
                 small.append(behind[role] < (1 << width) - modulus)
         yield Candidate(template, f"{one} and {other} are in step", all_of([*small, sides[0] == sides[1]]))
+
+
+def _widened(field: Field, width: int) -> Expr:
+    cases = [(field == number, number) for number in range(1, 1 << field.width)]
+    return sum_of_cases([[*cases, (TRUE, 0)]], width)
 
 
 def _modulo(number: Expr, modulus: int) -> Expr:
@@ -264,23 +280,21 @@ def _choices(model: Model) -> Iterable[Candidate]:
             graph = model.graphs[role]
             heads = frozenset(_reading(graph, field.name))
             counts[role] = count_along(graph, _one_at(heads))
-            picked = last_along(graph, 0, _answers(graph, heads))
-            started = last_along(graph, 0, _started_at(heads))
-            past = [i for i, values in enumerate(started) if values == frozenset({1})]
-            known: Expr = FALSE
-            for distance, entry in enumerate(history):
-                if distance < 1 << field.width:
-                    known = known | (field == distance) & lookup_all(graph.counter, picked, entry)
-            yield Candidate("choices", f"{role} chose {choice}", ~in_locations(graph.counter, past) | known)
+            chosen = recent_along(graph, len(history), _answers(graph, heads))
+            for age in range(len(history)):
+                past = [place for place, recent in enumerate(chosen) if all(len(one) > age for one in recent)]
+                answers = [frozenset(one[age] for one in recent if len(one) > age) for recent in chosen]
+                known: Expr = FALSE
+                for distance, entry in enumerate(history[age:]):
+                    if distance < 1 << field.width:
+                        known = known | (field == distance) & lookup_all(graph.counter, answers, entry)
+                about = f"{role} chose {choice}, {age} before its last"
+                yield Candidate("choices", about, ~in_locations(graph.counter, past) | known)
         yield from _in_step("choices", model, behind, counts)
 
 
 def _one_at(heads: frozenset[int]) -> Callable[[Action], int]:
     return lambda action: int(action.location in heads)
-
-
-def _started_at(heads: frozenset[int]) -> Callable[[Action], int | None]:
-    return lambda action: 1 if action.location in heads else None
 
 
 def _answers(graph: Graph, heads: frozenset[int]) -> Callable[[Action], int | None]:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from checker.invariants import candidates
+from checker.invariants import candidates, learned
 from checker.progressing import OutOfTime, never_stuck
 from checker.read_z3 import Term, conjunction, disjunction, number_in, z3_module, z3_term
 from checker.result import PROVED, UNDETERMINED, VIOLATED
@@ -36,7 +36,7 @@ LARGEST_K = 3
 SHARE_FOR_INVARIANTS = 0.7
 UNBOUNDED = 1_000_000
 AFTERTHOUGHT = 3.0
-"""Seconds at least for further violations, when one has been found behind which nothing is defined."""
+"""Seconds at least for further violations when one has been found."""
 
 
 @dataclass
@@ -101,7 +101,7 @@ class _Prover:
         if self._open():
             spent = time.perf_counter() - self.start
             short = min(self.remaining(), max(AFTERTHOUGHT, spent))
-            self._refute(UNBOUNDED, short if self._undefined(seen) else self.remaining())
+            self._refute(UNBOUNDED, short if self.found or self._undefined(seen) else self.remaining())
         undefined = self._undefined(seen)
         for name in self.wanted:
             if name in self.found:
@@ -130,7 +130,8 @@ class _Prover:
     def _prove(self, seen: Walk, names: list[str]) -> None:
         result = self.result
         deadline = self.start + self.timeout * SHARE_FOR_INVARIANTS
-        guesses = candidates(self.machine) if self.guesses is None else self.guesses
+        machine = self.machine
+        guesses = [*candidates(machine), *learned(machine, seen)] if self.guesses is None else self.guesses
         kept = strengthen(self.step, guesses, seen, deadline)
         if kept is None:
             result.notes.append("no invariant was found in time")

@@ -11,6 +11,8 @@ from __future__ import annotations
 from checker.agreements import agreement_candidates
 from checker.clocks import barrier_candidates
 from checker.tables import Candidate, model_of
+from checker.walk import Walk
+from spec.accesses import in_locations
 from spec.expr import Lit
 from spec.machine import Machine
 
@@ -20,3 +22,21 @@ def candidates(machine: Machine) -> list[Candidate]:
     model = model_of(machine)
     found = [*barrier_candidates(model), *agreement_candidates(model)]
     return [candidate for candidate in found if not isinstance(candidate.holds, Lit)]
+
+
+def learned(machine: Machine, seen: Walk) -> list[Candidate]:
+    """Candidates read off concrete walks: where a role has been seen while a buffer still held what it held at first.
+
+    A loop that closes makes the first round and a later one the same location; this tells them apart.
+    """
+    model = model_of(machine)
+    order = [variable.name for variable in machine.variables]
+    found = []
+    for name in [name for name in order if name.endswith(".holds")]:
+        place, field = order.index(name), model.fields[name]
+        early = [state for state in seen.states if state[place] == model.initial[name]]
+        for graph in model.graphs.values():
+            counter = order.index(graph.counter.name)
+            before = in_locations(graph.counter, {state[counter] for state in early})
+            found.append(Candidate("learned", f"{name} and {graph.role.name}", before | (field != model.initial[name])))
+    return found

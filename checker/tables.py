@@ -108,6 +108,28 @@ def last_along(graph: Graph, start: int, given: Callable[[Action], int | None]) 
     return tuple(found)
 
 
+def recent_along(
+    graph: Graph, most: int, given: Callable[[Action], int | None]
+) -> tuple[frozenset[tuple[int, ...]], ...]:
+    """By location, the last values given on each way there, newest first, up to `most` of them."""
+    found: list[frozenset[tuple[int, ...]]] = [frozenset()] * len(graph.ways)
+    found[0] = frozenset({()})
+    todo = [0]
+    while todo:
+        location = todo.pop(0)
+        for _, action in graph.ways[location]:
+            if action.target is None:
+                continue
+            value = given(action)
+            arriving = found[location]
+            if value is not None:
+                arriving = frozenset((value, *recent)[:most] for recent in arriving)
+            if not arriving <= found[action.target]:
+                found[action.target] |= arriving
+                todo.append(action.target)
+    return tuple(found)
+
+
 def ahead_along(graph: Graph, here: Sequence[int | None]) -> tuple[int | None, ...]:
     """By location, the largest number that can be met next on the way; None where no number can be met any more."""
     found: list[int | None] = list(here)
