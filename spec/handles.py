@@ -122,8 +122,8 @@ class Tile:
         """TMA store of this buffer: reads it and its tensormap, then writes `to`, until its bulk group is waited
         for.
         """
-        destination = None if to is None else op.as_write(to.access, "async")
-        described = None if tensormap is None else op.as_read(tensormap.access, "async")
+        destination = None if to is None else op.as_write(one_tile(to).access, "async")
+        described = None if tensormap is None else op.as_read(one_tile(tensormap).access, "async")
         reads = (op.as_read(self.access, "async"),)
         return self._owner.created(op.Store(reads, (self._tag(tag),), destination, described))
 
@@ -161,6 +161,16 @@ class Array:
 
     def __bool__(self) -> bool:
         raise SpecError(f"{self.name} has no truth value: a role can only ask for what it was given or has waited for")
+
+
+def one_tile(handle: object) -> Tile:
+    """The buffer that an argument names: a tile, or an array of one slot."""
+    if isinstance(handle, Array) and handle.slots == 1:
+        handle = handle[0]
+    if not isinstance(handle, Tile):
+        name = getattr(handle, "name", repr(handle))
+        raise SpecError(f"{name} is not one buffer: name one, for example self.a[at]")
+    return handle
 
 
 def _parity(phase: int | Phase | op.Token) -> int | Phase | op.Token:

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from spec import operations as op
 from spec.asynchronous import BULK_GROUPS, MMA_GROUPS
 from spec.errors import Source, SpecError, here, place_of
-from spec.handles import Array, Tile, number, plain_tag
+from spec.handles import Array, Tile, number, one_tile, plain_tag
 from spec.hopper import CTA_THREADS
 from spec.state import LAPS, Count
 
@@ -248,14 +248,16 @@ class Pipeline:
 
     def mma(self, *tiles: Tile, commit: bool = True) -> op.Operation:
         """One wgmma group that reads several buffers."""
-        reads = tuple(op.as_read(one.access, "async") for one in tiles)
-        return self.created(op.Touch("mma", reads, tuple(plain_tag(one.tag) for one in tiles), commit))
+        read = [one_tile(one) for one in tiles]
+        reads = tuple(op.as_read(one.access, "async") for one in read)
+        return self.created(op.Touch("mma", reads, tuple(plain_tag(one.tag) for one in read), commit))
 
     def store(self, *tiles: Tile, to: Tile | None = None) -> op.Operation:
         """One TMA store of bytes that were written as several buffers."""
-        reads = tuple(op.as_read(one.access, "async") for one in tiles)
-        destination = None if to is None else op.as_write(to.access, "async")
-        return self.created(op.Store(reads, tuple(plain_tag(one.tag) for one in tiles), destination))
+        read = [one_tile(one) for one in tiles]
+        reads = tuple(op.as_read(one.access, "async") for one in read)
+        destination = None if to is None else op.as_write(one_tile(to).access, "async")
+        return self.created(op.Store(reads, tuple(plain_tag(one.tag) for one in read), destination))
 
     def mma_commit(self) -> op.Operation:
         """wgmma.commit_group."""

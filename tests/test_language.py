@@ -229,6 +229,15 @@ def signals_all_barriers():
     compile_pipeline(Wrong())
 
 
+def mma_of_all_buffers():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.mma(self.a)  # mistake
+
+    compile_pipeline(Wrong())
+
+
 def index_that_is_no_number():
     class Wrong(Ring):
         @role(warps=1)
@@ -477,6 +486,7 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (more_threads_than_a_cta_has, "use a number from 0 to 1024"),
     (wait_with_a_state, "use the phase of a state"),
     (signals_all_barriers, "a bulk copy that signals full: name one barrier"),
+    (mma_of_all_buffers, "a is not one buffer: name one"),
     (index_that_is_no_number, "index it with a pipeline state or a number"),
     (role_without_yield, "write `yield` in front of each operation"),
     (loops_without_yielding, "yield an operation in the loop"),

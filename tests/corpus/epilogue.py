@@ -224,7 +224,7 @@ class EditsTensormapInUse(Pipeline):
         yield self.tensormap.write()
         yield self.d[at].write()
         yield self.fence_proxy_async()
-        yield self.d[at].store(tensormap=self.tensormap[0])
+        yield self.d[at].store(tensormap=self.tensormap)
         yield self.bulk_commit()
 
 
@@ -243,7 +243,7 @@ class SignalsBeforeTheWriteIsVisible(Pipeline):
     def epilogue(self):
         yield self.d.write(tag=0)
         yield self.fence_proxy_async()
-        yield self.d.store(to=self.out[0], tag=0)
+        yield self.d.store(to=self.out, tag=0)
         yield self.bulk_commit()
         yield self.bulk_wait_read(0) if self.read_only else self.bulk_wait(0)
         yield self.flag.arrive()
