@@ -255,15 +255,12 @@ class Accesses:
                 continue
             region = regions[0]
             if len(regions) > 1:
-                region = max(regions, key=self._age)
+                region = max(regions, key=lambda r: self.fills[r].record if r in self.fills else -1)
             fill = self.fills.get(region)
             if fill is None or self.checked.get((warp, region)) != fill.record:
                 self._holds(index, warp, region, clock, f"wgmma operand {'ba'[position]}")
                 self.checked[warp, region] = self.fills[region].record
             self.reads[region][warp // 4] = groups.committed
-
-    def _age(self, region: Region) -> int:
-        return self.fills[region].record if region in self.fills else -1
 
     def release(self, index: int, record: Record, clock: Clock) -> None:
         """An arrival: on an empty barrier it gives the stage away, so the warp must have had it and be done with it."""
@@ -318,8 +315,7 @@ class Accesses:
                     raise Violation(
                         "missing-fence",
                         f"warp {writer} executes fence.proxy.async before it waits for the stage that it then "
-                        f"writes and "
-                        "the TMA store reads: its writes may not be visible to the store",
+                        "writes and the TMA store reads: its writes may not be visible to the store",
                         own,
                         (fence, waited),
                     )

@@ -35,8 +35,7 @@ def check_exit(accesses: Accesses, completed: dict[int, int]) -> None:
             raise Violation(
                 "exit-hazard",
                 f"no warp waits for phase {fill.phase} of {accesses.table.name[fill.full]}: the CTA can exit "
-                f"while this "
-                "load is under way",
+                "while this load is under way",
                 fill.record,
                 (),
             )
@@ -102,8 +101,7 @@ def _members(accesses: Accesses) -> None:
                     raise Violation(
                         "named-barrier",
                         f"warp {strangers[0]} takes part in bar.sync {number}, {threads} {len(few)} times in the "
-                        f"place of "
-                        f"another warp: the same others meet without it {len(many)} times",
+                        f"place of another warp: the same others meet without it {len(many)} times",
                         next(own for own, warp, _, _ in few[0].entries if warp == strangers[0]),
                         (),
                     )

@@ -32,7 +32,9 @@ class Arrivals:
 def arrivals_of(
     count: int, addresses: list[int], use: Usage, *, cluster: bool, warps: int, seen: int
 ) -> Arrivals | None:
-    """What makes up a phase of `count`; an arrive.expect_tx is one thread, as in every CUTLASS pipeline (P:515)."""
+    """What makes up a phase of `count`; an arrive.expect_tx is one thread, as in every CUTLASS pipeline
+    (sm90_pipeline.hpp:515).
+    """
     if count < 1:
         return None
     spread = any(a in use.spread for a in addresses)

@@ -49,8 +49,7 @@ class Meetings(ReplayState):
             raise Violation(
                 "named-barrier",
                 f"barrier {number} for {threads} threads: ids are 0 to {NAMED_BARRIERS - 1}, thread counts are "
-                f"multiples "
-                f"of {WARP} up to the {limit} threads of this CTA",
+                f"multiples of {WARP} up to the {limit} threads of this CTA",
                 index,
                 (),
             )

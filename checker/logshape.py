@@ -2,9 +2,9 @@
 
 wgmma is collective (9.7.15): the four warps of a warpgroup execute the same fences, wgmmas, commits and waits, on
 the same descriptors. fence.mbarrier_init covers the earlier inits of its own thread only (9.7.13.4). A
-PipelineState moves by one stage (P:188-200): a role that alone produces or consumes for a ring visits its stages in
-turn, treats the first lap of each stage alike, and a producer_tail (P:448-454) drains all stages or, if there is
-none, no stage.
+PipelineState moves by one stage (sm90_pipeline.hpp:188-200): a role that alone produces or consumes for a ring
+visits its stages in turn, treats the first lap of each stage alike, and a producer_tail (sm90_pipeline.hpp:448-454)
+drains all stages or, if there is none, no stage.
 """
 
 from __future__ import annotations
@@ -140,15 +140,14 @@ def check_stage_order(records: Sequence[Record], program: Program, ring: Ring) -
                 raise Violation(
                     "phase-lapped",
                     f"warp {warp} waits for stage {other} of {ring.name} after stage {one}: a pipeline state "
-                    f"moves by one "
-                    "stage, so a stage is left out or taken twice",
+                    "moves by one stage, so a stage is left out or taken twice",
                     index,
                     (before,),
                 )
 
 
 def check_turns(records: Sequence[Record], program: Program, ring: Ring) -> None:
-    """OrderedSequenceBarrier (P:1320-1345): a group passes the turn on once per turn; one group need not wait for its
+    """OrderedSequenceBarrier (sm90_pipeline.hpp:1320-1345): a group passes the turn on once per turn; one group need not wait for its
     first.
     """
     for warp, indices in program.items():
@@ -202,8 +201,7 @@ def check_bystanders(records: Sequence[Record], program: Program, ring: Ring) ->
             raise Violation(
                 "phase-lapped",
                 f"warp {warp} waits for a stage of {ring.name} to be empty and never fills one: nothing keeps the "
-                f"barrier "
-                "from being two phases ahead of it",
+                "barrier from being two phases ahead of it",
                 next(
                     i
                     for i in program[warp]
@@ -228,8 +226,7 @@ def check_strangers(records: Sequence[Record], program: Program, ring: Ring) -> 
             raise Violation(
                 "arrival-count",
                 f"warp {warp} arrives for a stage of {ring.name} {len(own)} times and never acquires one, in the "
-                f"place of "
-                "a warp that does",
+                "place of a warp that does",
                 own[0],
                 (),
             )
@@ -262,8 +259,7 @@ def check_tail(program: Program, table: Table, observed: dict[tuple[int, int], i
             raise Violation(
                 "exit-hazard",
                 f"warp {warp} exits without waiting for the last release of {table.name[behind[0]]}, although it "
-                f"waits for "
-                "that of other stages: the producer_tail is cut short",
+                "waits for that of other stages: the producer_tail is cut short",
                 program[warp][-1],
                 (),
             )

@@ -1,7 +1,8 @@
 """Who holds which stage of a ring, in a log: acquired and released, waited for and given away, turn by turn.
 
-consumer_wait and consumer_release, producer_acquire and producer_commit come in pairs in every thread (P:505-642):
-a warp releases a phase that it has itself waited for, and fills a stage whose last release it has itself seen.
+consumer_wait and consumer_release, producer_acquire and producer_commit come in pairs in every thread
+(sm90_pipeline.hpp:505-642): a warp releases a phase that it has itself waited for, and fills a stage whose last
+release it has itself seen.
 """
 
 from __future__ import annotations
@@ -64,8 +65,7 @@ class Stages:
         return Violation(
             "phase-lapped",
             f"the wait for {self.table.name[address]} passes on phase {phase}, which warp {warp} has already "
-            f"waited for "
-            "and used: it is meant for a later one",
+            "waited for and used: it is meant for a later one",
             index,
             (earlier,) * (earlier >= 0),
         )
@@ -106,8 +106,7 @@ class Stages:
             raise Violation(
                 "stale-read",
                 f"warp {warp} releases phase {phase} of the stage of {self.table.name[full]}, but the phase that "
-                f"it waited "
-                f"for is {self.direct.get((warp, full), -1)}",
+                f"it waited for is {self.direct.get((warp, full), -1)}",
                 index,
                 tuple(i for i in (self.waited_at.get((warp, full)),) if i is not None),
             )
@@ -121,8 +120,7 @@ class Stages:
             raise Violation(
                 "race",
                 f"warp {warp} arrives in phase {phase} of {self.table.name[full]}, but the last release of the "
-                f"stage that it "
-                f"has waited for is that of phase {acquired}",
+                f"stage that it has waited for is that of phase {acquired}",
                 index,
                 (),
             )

@@ -128,8 +128,7 @@ class ReplayState(ABC):
                 raise Violation(
                     "tx-count",
                     f"phase {barrier.completed} of {self.table.name[barrier.address]} completes although a load "
-                    f"for it is "
-                    "under way: its bytes are not expected before the last arrival",
+                    "for it is under way: its bytes are not expected before the last arrival",
                     barrier.history[-1] if wrong is None else wrong,
                     (barrier.landing[0][0],),
                 )
@@ -159,8 +158,7 @@ class ReplayState(ABC):
             raise Violation(
                 "arrival-count",
                 f"{self.table.name[barrier.address]} is initialised with {record.values[1]} and the other stages "
-                f"of the "
-                f"ring with {array.count}: the arrivals of a phase cannot be right for both",
+                f"of the ring with {array.count}: the arrivals of a phase cannot be right for both",
                 index,
                 (),
             )

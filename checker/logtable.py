@@ -1,18 +1,21 @@
-"""Recovers from a synclog what its barriers are for: rings, stages, full and empty, arrivals per phase, bytes per load.
+"""Recovers from a synclog what its barriers are for: rings, stages, full and empty, arrivals per phase, bytes per
+load.
 
 Nothing is read but the entries. Three things are inferred, because the log does not contain them:
 
 * Rings, from the order and the addresses of the inits (CUTLASS initialises full[i], empty[i] in turn, P:305-324, and
-  consecutive barriers of an OrderedSequenceBarrier in turn, P:1290) and, failing that, from who waits before it loads.
-* How many lanes a logged arrival stands for: only lane 0 of a warp logs. The arrivals of one phase must add up to the
-  count of the barrier, so the count divided by the logged arrivals per phase is the number of lanes. If they cannot add
-  up within this CTA and some arrival is addressed to another CTA, the rest is attributed to CTAs that do not log.
+  consecutive barriers of an OrderedSequenceBarrier in turn, sm90_pipeline.hpp:1290) and, failing that, from who
+  waits before it loads.
+* How many lanes a logged arrival stands for: only lane 0 of a warp logs. The arrivals of one phase must add up to
+  the count of the barrier, so the count divided by the logged arrivals per phase is the number of lanes. If they
+  cannot add up within this CTA and some arrival is addressed to another CTA, the rest is attributed to CTAs that do
+  not log.
 * The bytes of a TMA load: its box is a property of the tensor map, so each descriptor delivers the same bytes every
-  time, the bytes of a phase's loads add up to what the phase expects, and no box is larger than the step from one stage
-  to the next.
+  time, the bytes of a phase's loads add up to what the phase expects, and no box is larger than the step from one
+  stage to the next.
 
-What is inferred is the same for every stage of a ring, from the majority of its phases; an entry that breaks it is then
-found by the checks that run on the result, with its line.
+What is inferred is the same for every stage of a ring, from the majority of its phases; an entry that breaks it is
+then found by the checks that run on the result, with its line.
 """
 
 from __future__ import annotations
