@@ -147,8 +147,9 @@ def check_stage_order(records: Sequence[Record], program: Program, ring: Ring) -
 
 
 def check_turns(records: Sequence[Record], program: Program, ring: Ring) -> None:
-    """OrderedSequenceBarrier (sm90_pipeline.hpp:1320-1345): a group passes the turn on once per turn; one group need not wait for its
-    first.
+    """A group of an OrderedSequenceBarrier (sm90_pipeline.hpp:1320-1345) passes the turn on once per turn.
+
+    The first group need not wait for its first turn.
     """
     for warp, indices in program.items():
         arrivals, waits = 0, 0

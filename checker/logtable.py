@@ -3,9 +3,9 @@ load.
 
 Nothing is read but the entries. Three things are inferred, because the log does not contain them:
 
-* Rings, from the order and the addresses of the inits (CUTLASS initialises full[i], empty[i] in turn, P:305-324, and
-  consecutive barriers of an OrderedSequenceBarrier in turn, sm90_pipeline.hpp:1290) and, failing that, from who
-  waits before it loads.
+* Rings, from the order and the addresses of the inits (CUTLASS initialises full[i], empty[i] in turn,
+  sm90_pipeline.hpp:305-324, and consecutive barriers of an OrderedSequenceBarrier in turn, sm90_pipeline.hpp:1290)
+  and, failing that, from who waits before it loads.
 * How many lanes a logged arrival stands for: only lane 0 of a warp logs. The arrivals of one phase must add up to
   the count of the barrier, so the count divided by the logged arrivals per phase is the number of lanes. If they
   cannot add up within this CTA and some arrival is addressed to another CTA, the rest is attributed to CTAs that do
