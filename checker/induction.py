@@ -83,7 +83,7 @@ class _Prover:
         self.found: dict[str, Violation] = {}
         self.moved = False
         self.result = Proof()
-        self.step = relation(machine)
+        self.step = relation(machine, ordered=False)
         self.unrolling: Unrolling | None = None
 
     def remaining(self) -> float:
@@ -248,7 +248,7 @@ class _Prover:
 
     def _bounded(self, names: list[str], depth: int, seconds: float) -> Bounded:
         if self.unrolling is None:
-            self.unrolling = Unrolling(self.step)
+            self.unrolling = Unrolling(relation(self.machine))
         found = deepen(self.unrolling, depth, names, max(0.001, seconds))
         self.found.update(found.violations)
         return found

@@ -8,6 +8,7 @@ other reading. z3 itself is imported when the first term is built, never when th
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -140,15 +141,36 @@ def _as_term(part: Term, width: int) -> Term:
     return value(part.value, width) if isinstance(part, Lit) else part
 
 
+def _column(part: Lit | Table, rows: int) -> tuple[int, ...]:
+    return part.values if isinstance(part, Table) else (part.value,) * rows
+
+
+def _row_by_row(node: Apply, columns: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """The operator on every row: the commonest ones spelled out, because there are very many rows."""
+    match node.operator:
+        case "eq":
+            return tuple(map(int, map(operator.eq, *columns)))
+        case "lt":
+            return tuple(map(int, map(operator.lt, *columns)))
+        case "and":
+            return tuple(map(operator.and_, *columns))
+        case "or":
+            return tuple(map(operator.or_, *columns))
+        case "where":
+            return tuple(then if condition else other for condition, then, other in zip(*columns, strict=True))
+    width = node.arguments[-1].width
+    if node.operator == "sub":
+        mask = (1 << width) - 1
+        return tuple(number & mask for number in map(operator.sub, *columns))
+    return tuple(compute(node.operator, list(row), width) for row in zip(*columns, strict=True))
+
+
 def _operation(node: Apply, parts: list[Term]) -> Term:
     tables = [part for part in parts if isinstance(part, Table)]
     if tables and all(
         isinstance(part, Lit) or (isinstance(part, Table) and part.places is tables[0].places) for part in parts
     ):
-        width = node.arguments[-1].width
-        rows = range(len(tables[0].values))
-        columns = [part.values if isinstance(part, Table) else (part.value,) * len(rows) for part in parts]
-        return Table(tables[0].places, tuple(compute(node.operator, [c[row] for c in columns], width) for row in rows))
+        return Table(tables[0].places, _row_by_row(node, [_column(part, len(tables[0].values)) for part in parts]))
     parts = [_as_term(part, argument.width) for part, argument in zip(parts, node.arguments, strict=True)]
     z3 = z3_module()
     if node.operator == "where":

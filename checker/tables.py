@@ -149,14 +149,17 @@ def ahead_along(graph: Graph, here: Sequence[int | None]) -> tuple[int | None, .
 
 def reaching(graph: Graph, goals: Iterable[int]) -> frozenset[int]:
     """The locations from which one of the goals can be reached, the goals included."""
+    before: list[list[int]] = [[] for _ in graph.ways]
+    for location in range(len(graph.ways)):
+        for target in graph.successors(location):
+            before[target].append(location)
     found = set(goals)
-    changed = True
-    while changed:
-        changed = False
-        for location in range(len(graph.ways)):
-            if location not in found and any(target in found for target in graph.successors(location)):
+    todo = list(found)
+    while todo:
+        for location in before[todo.pop()]:
+            if location not in found:
                 found.add(location)
-                changed = True
+                todo.append(location)
     return frozenset(found)
 
 

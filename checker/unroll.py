@@ -71,6 +71,7 @@ class _Builder:
         self.widths = {variable.name: variable.width for variable in machine.variables}
         self.before, self.after = state_terms(machine, "'0"), state_terms(machine, "'1")
         self.memo: dict[int, Term] = {}
+        self.here: dict[tuple[int, bool], list[Term]] = {}
         self.counters = {role.name: role.counter for role in machine.roles}
         self.ways: dict[tuple[int, int | None], tuple[int, ...]] = {}
         self.place: dict[int, tuple[int, int]] = {}
@@ -133,6 +134,9 @@ class _Builder:
 
     def _chosen_here(self, index: int, next: bool = False) -> list[Term]:
         """The action's location and its pick, without its process."""
+        known = self.here.get((index, next))
+        if known is not None:
+            return known
         action = self.machine.actions[index]
         process, number = self.place[index]
         state, pick = (self.after, self.pick_next) if next else (self.before, self.pick)
@@ -141,6 +145,7 @@ class _Builder:
             parts.append(state[self.counters[action.role]].equals(action.location))
         if len(self.ways[process, action.location]) > 1:
             parts.append(pick == number)
+        self.here[index, next] = parts
         return parts
 
     def _chosen(self, index: int) -> Term:

@@ -182,12 +182,11 @@ def _leaving(machine: Machine) -> frozenset[int]:
     found: set[int] = set()
     for role in machine.roles:
         graph = graph_of(machine, role)
-        back = {location: reaching(graph, [location]) for location in range(len(graph.ways))}
         for location, way in enumerate(graph.ways):
-            if len({action.target for _, action in way}) > 1 and any(
-                t in back[location] for t in graph.successors(location)
-            ):
-                found.update(index for index, action in way if action.target not in back[location])
+            if len({action.target for _, action in way}) > 1:
+                back = reaching(graph, [location])
+                if any(target in back for target in graph.successors(location)):
+                    found.update(index for index, action in way if action.target not in back)
     return frozenset(found)
 
 
