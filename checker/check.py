@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from checker import waiting
@@ -18,6 +19,8 @@ from spec.pipeline import Pipeline
 
 ENOUGH = 50_000
 """States to visit after the first violation, for the violations of other properties."""
+PROOF_TIMEOUT = 60.0
+"""Seconds for a proof in Z3 unless --timeout says otherwise."""
 REFINED = 1_000_000
 """States to visit for the shortest trace of a violation that the reduced search has found."""
 
@@ -33,35 +36,101 @@ def check_pipeline(
     memory: int = 0,
     reduced: bool = True,
 ) -> Result:
-    """Searches a pipeline's whole state space. With `reduced`, first without the schedules that nobody can tell
-    apart; if anything is wrong there, again with all of them, for the shortest trace of every property."""
+    """Decides the properties of a pipeline. engine: "search", "smt" or "search+smt"; two engines must agree.
+
+    reduced: search first without the schedules that nobody can tell apart, and only if anything is wrong there again
+    with all of them, for the shortest trace of every property.
+    """
     start = time.perf_counter()
     machine = compile_pipeline(pipeline)
     asked = _asked(machine, properties)
-    bounds: dict[str, Any] = {"limit": limit, "timeout": timeout, "memory": memory}
+    answers = []
+    if "search" in engine:
+        answers.append(_by_search(machine, asked, reduced, {"limit": limit, "timeout": timeout, "memory": memory}))
+    if "smt" in engine:
+        answers.append(_by_smt(machine, asked, timeout or PROOF_TIMEOUT))
+    findings, notes, extra = _agreed(answers)
+    trips = machine.parameters.get("trips")
+    return Result(
+        command,
+        machine.name,
+        machine.parameters,
+        engine,
+        findings,
+        {"trips": "all" if trips in ("all", "forever") else trips},
+        answers[0].states,
+        answers[0].transitions,
+        time.perf_counter() - start,
+        notes,
+        extra,
+    )
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What one engine says."""
+
+    engine: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    states: int = 0
+    transitions: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def _by_search(machine: Machine, asked: Sequence[str], reduced: bool, bounds: dict[str, Any]) -> _Answer:
     quick = None
     if reduced:
         quick = explore(machine, **bounds, stop_at_first=True, reduced=True)
     if quick is not None and not quick.violations and not quick.halted:
         exploration = quick
     elif quick is not None:
-        exploration = explore(machine, **{**bounds, "limit": limit or REFINED}, enough=ENOUGH)
+        exploration = explore(machine, **{**bounds, "limit": bounds["limit"] or REFINED}, enough=ENOUGH)
     else:
         exploration = explore(machine, **bounds, enough=ENOUGH)
-    findings = tuple(_finding(machine, property, exploration, quick) for property in asked)
-    return Result(
-        command,
-        machine.name,
-        machine.parameters,
+    shortest = bool(exploration.violations) and exploration is not quick
+    why = is_undetermined(exploration) or _vacuous(machine, exploration)
+    violations = {**({} if quick is None else quick.violations), **exploration.violations}
+    return _Answer(
         "search",
-        findings,
-        {"trips": "all" if machine.parameters.get("trips") in ("all", "forever") else machine.parameters.get("trips")},
+        tuple(_finding(machine, property, violations, why) for property in asked),
+        tuple(_notes(machine, exploration)),
         exploration.states,
         exploration.transitions,
-        time.perf_counter() - start,
-        tuple(_notes(machine, exploration)),
-        {"reduced": exploration is quick, "shortest": bool(exploration.violations) and exploration is not quick},
+        {"reduced": exploration is quick, "shortest": shortest},
     )
+
+
+def _by_smt(machine: Machine, asked: Sequence[str], timeout: float) -> _Answer:
+    from checker.induction import prove
+
+    proof = prove(machine, asked, timeout=timeout)
+    findings = []
+    for property in asked:
+        finding = _finding(machine, property, proof.violations, proof.reasons.get(property, ""))
+        if finding.verdict == PROVED and proof.verdicts[property] != PROVED:
+            finding = Finding(property, UNDETERMINED, note=proof.reasons.get(property, "Z3 decides nothing"))
+        findings.append(finding)
+    return _Answer("smt", tuple(findings), tuple(proof.notes), extra={"shortest": True})
+
+
+def _agreed(answers: Sequence[_Answer]) -> tuple[tuple[Finding, ...], tuple[str, ...], dict[str, Any]]:
+    """The engines' answers as one: they may leave a property open, but never contradict each other."""
+    if len(answers) == 1:
+        return answers[0].findings, answers[0].notes, answers[0].extra
+    findings = []
+    for one, other in zip(answers[0].findings, answers[1].findings, strict=True):
+        if {one.verdict, other.verdict} == {PROVED, VIOLATED}:
+            raise AssertionError(f"{answers[0].engine} and {answers[1].engine} contradict each other on {one.id}")
+        if VIOLATED in (one.verdict, other.verdict):
+            findings.append(one if one.verdict == VIOLATED else other)
+        elif UNDETERMINED in (one.verdict, other.verdict):
+            engine, left = (answers[0], one) if one.verdict == UNDETERMINED else (answers[1], other)
+            findings.append(Finding(one.id, UNDETERMINED, note=f"{engine.engine}: {left.note}"))
+        else:
+            findings.append(one)
+    notes = tuple(dict.fromkeys(note for answer in answers for note in answer.notes))
+    return tuple(findings), notes, {**answers[1].extra, **answers[0].extra}
 
 
 def _asked(machine: Machine, properties: Sequence[str]) -> tuple[str, ...]:
@@ -75,27 +144,22 @@ def _asked(machine: Machine, properties: Sequence[str]) -> tuple[str, ...]:
     return chosen
 
 
-def _finding(machine: Machine, property: str, exploration: Exploration, quick: Exploration | None) -> Finding:
-    for found in (exploration, quick):
-        violation = None if found is None else _violation(machine, property, found)
-        if violation is not None:
-            trace = make_trace(machine, property, violation.because, violation.actions, violation.stuck)
-            return Finding(property, VIOLATED, trace)
-    why = is_undetermined(exploration) or _vacuous(machine, exploration)
+def _finding(machine: Machine, property: str, violations: dict[str, Violation], why: str) -> Finding:
+    """Violated with its trace, else undetermined if `why` says so, else proved."""
+    violation = violations.get(property) or _at_the_end(machine, property, violations.get("deadlock"))
+    if violation is not None:
+        trace = make_trace(machine, property, violation.because, violation.actions, violation.stuck)
+        return Finding(property, VIOLATED, trace)
     return Finding(property, UNDETERMINED, note=why) if why else Finding(property, PROVED)
 
 
-def _violation(machine: Machine, property: str, exploration: Exploration) -> Violation | None:
-    """The violation that the search recorded, or the ones that only the end of a deadlock shows."""
-    found = exploration.violations.get(property)
-    deadlock = exploration.violations.get("deadlock")
-    if found is not None or deadlock is None or property != "arrival-count":
-        return found
+def _at_the_end(machine: Machine, property: str, deadlock: Violation | None) -> Violation | None:
+    """The violation that a deadlock shows besides itself: a barrier that can never get the arrivals that it counts."""
+    if deadlock is None or property != "arrival-count":
+        return None
     state = execute(machine, deadlock.actions).last
     barrier = waiting.never_enough(machine, state, deadlock.stuck)
-    if not barrier:
-        return None
-    return Violation(property, "", barrier, deadlock.actions, False, deadlock.stuck)
+    return Violation(property, "", barrier, deadlock.actions, False, deadlock.stuck) if barrier else None
 
 
 def _vacuous(machine: Machine, exploration: Exploration) -> str:
