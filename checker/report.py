@@ -134,7 +134,7 @@ def _lanes(trace: Trace, every_step: bool) -> list[str]:
         role: max(len(role), *(len(texts[number]) for number, step in shown if step.role == role)) for role in roles
     }
     lines = []
-    if 14 + sum(width + 2 for width in widths.values()) <= WIDTH - 24:
+    if 13 + sum(width + 2 for width in widths.values()) <= WIDTH - 20:
         header = "  step line  " + "".join(f"{role:<{widths[role] + 2}}" for role in roles) + "changes"
         lines.append(header.rstrip())
         for number, step in shown:
@@ -208,7 +208,7 @@ def _short(path: str) -> str:
 def _wrap(text: str, indent: str) -> list[str]:
     """Lines of at most WIDTH columns; inner spacing of what fits is kept."""
     lines: list[str] = []
-    indent = indent[: WIDTH - 30]
+    indent = indent[: WIDTH - 18]
     while len(text) > WIDTH:
         cut = text.rfind(" ", len(indent) + 1, WIDTH + 1)
         cut = cut if cut > len(indent) else WIDTH
