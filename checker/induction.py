@@ -22,7 +22,7 @@ from checker.progressing import OutOfTime, never_stuck
 from checker.read_z3 import Term, conjunction, disjunction, number_in, z3_module, z3_term
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import Violation
-from checker.smt import Bounded, Unrolling, deepen, wanted_properties
+from checker.smt import Bounded, Unrolling, deepen, violation_of, wanted_properties
 from checker.tables import Candidate
 from checker.unroll import Relation, relation
 from checker.walk import Values, Walk, compile_tests, walk
@@ -43,12 +43,14 @@ AFTERTHOUGHT = 3.0
 class Proof:
     """What is known about each property: its verdict, why if undetermined, its shortest violation if violated.
 
-    invariants: what the proof rests on. depth: no violation but these within so many steps. notes: for people.
+    long: the properties whose schedule may not be a shortest one. invariants: what the proof rests on. depth: no
+    violation but these within so many steps. notes: for people.
     """
 
     verdicts: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     violations: dict[str, Violation] = field(default_factory=dict)
+    long: list[str] = field(default_factory=list)
     invariants: tuple[Candidate, ...] = ()
     depth: int = -1
     notes: list[str] = field(default_factory=list)
@@ -61,21 +63,28 @@ def prove(
     *,
     timeout: float = 60.0,
     guesses: Sequence[Candidate] | None = None,
+    depth: int = UNBOUNDED,
 ) -> Proof:
     """Proves or refutes each property (default: all) for every schedule and every number of steps, within `timeout`
     seconds.
 
-    guesses: candidate invariants to use in place of the generated ones. Raises ValueError for a property that the
+    guesses: candidate invariants to use in place of the generated ones. depth: the most steps in which violations are
+    looked for. Raises ValueError for a property that the
     machine does not have, and for an empty set of properties.
     """
-    return _Prover(machine, wanted_properties(machine, properties), timeout, guesses).run()
+    return _Prover(machine, wanted_properties(machine, properties), timeout, guesses, depth).run()
 
 
 class _Prover:
     def __init__(
-        self, machine: Machine, wanted: list[str], timeout: float, guesses: Sequence[Candidate] | None
+        self,
+        machine: Machine,
+        wanted: list[str],
+        timeout: float,
+        guesses: Sequence[Candidate] | None,
+        depth: int,
     ) -> None:
-        self.machine, self.timeout, self.guesses = machine, timeout, guesses
+        self.machine, self.timeout, self.guesses, self.depth = machine, timeout, guesses, depth
         self.start = time.perf_counter()
         self.wanted = wanted
         self.halting = list(dict.fromkeys(check.property for check in _all_checks(machine) if check.halts))
@@ -102,6 +111,7 @@ class _Prover:
             spent = time.perf_counter() - self.start
             short = min(self.remaining(), max(AFTERTHOUGHT, spent))
             self._refute(UNBOUNDED, short if self.found or self._undefined(seen) else self.remaining())
+        self._fall_back_on(seen)
         undefined = self._undefined(seen)
         for name in self.wanted:
             if name in self.found:
@@ -117,6 +127,13 @@ class _Prover:
         result.verdicts = {name: result.verdicts[name] for name in self.wanted}
         result.seconds = time.perf_counter() - self.start
         return result
+
+    def _fall_back_on(self, seen: Walk) -> None:
+        """Schedules of walks for what has no shorter one yet: they violate the property all the same."""
+        for name, actions in seen.suspects.items():
+            if name in self.wanted and name not in self.found:
+                self.found[name] = violation_of(self.machine, actions, [name])
+                self.result.long.append(name)
 
     def _open(self) -> list[str]:
         return [name for name in self.wanted if name not in self.found and name not in self.result.verdicts]
@@ -236,9 +253,10 @@ class _Prover:
     # ---------------------------------------------------------------- refuting
 
     def _refute(self, depth: int, seconds: float) -> None:
-        """Looks for violations of all properties that matter; if every schedule ends, what was not found is proved."""
+        """Looks for violations of all properties that matter; if every schedule ends, what was not found is
+        proved."""
         asked = [name for name in self.asked if name not in self.found]
-        found = self._bounded(asked, depth, seconds)
+        found = self._bounded(asked, min(depth, self.depth), seconds)
         self.result.depth = max(self.result.depth, found.depth)
         if found.complete and self.moved:
             self.result.notes.append(f"every schedule ends within {found.depth} steps")
@@ -249,7 +267,7 @@ class _Prover:
     def _bounded(self, names: list[str], depth: int, seconds: float) -> Bounded:
         if self.unrolling is None:
             self.unrolling = Unrolling(relation(self.machine))
-        found = deepen(self.unrolling, depth, names, max(0.001, seconds))
+        found = deepen(self.unrolling, depth, names, max(0.001, seconds), afterthought=AFTERTHOUGHT)
         self.found.update(found.violations)
         return found
 

@@ -127,7 +127,8 @@ class Unrolling:
         self._assert_lemmas(number + 1)
 
     def ended(self, length: int) -> bool:
-        """No schedule has so many steps. Asked of the solver only now and then, unless it is what the last answer shows."""
+        """No schedule has so many steps. Asked of the solver only now and then, unless it is what the last answer
+        shows."""
         if length % EVERY and not self.hopeless:
             return False
         self.hopeless = bool(self.solver.check() == self.z3.unsat)
@@ -162,9 +163,18 @@ class Unrolling:
 
 
 def deepen(
-    unrolling: Unrolling, depth: int, wanted: Sequence[str], timeout: float, *, stop_at_first: bool = False
+    unrolling: Unrolling,
+    depth: int,
+    wanted: Sequence[str],
+    timeout: float,
+    *,
+    stop_at_first: bool = False,
+    afterthought: float = 0.0,
 ) -> Bounded:
-    """Looks for violations of ever greater length. Goes on from where the unrolling has been taken to before."""
+    """Looks for violations of ever greater length. Goes on from where the unrolling has been taken to before.
+
+    afterthought: once one is found, look for others for so many seconds or as long as it took (0: until the timeout).
+    """
     result, start = Bounded(), time.perf_counter()
     left = list(wanted)
     for length in range(depth + 1):
@@ -176,6 +186,10 @@ def deepen(
             break
         if stop_at_first and result.violations:
             break
+        if afterthought and result.violations:
+            spent = time.perf_counter() - start
+            timeout = min(timeout or spent + afterthought, max(2 * spent, spent + afterthought))
+            afterthought = 0.0
         for name in left:
             unrolling.clean[name] = max(length, unrolling.clean.get(name, -1))
         result.depth = length

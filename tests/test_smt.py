@@ -1,0 +1,381 @@
+"""Z3 against breadth-first search: same verdicts, same shortest lengths; and proofs that fail when they should."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from checker.induction import prove, strengthen
+from checker.invariants import candidates
+from checker.result import PROVED, UNDETERMINED, VIOLATED
+from checker.search import explore
+from checker.smt import bounded, violation_of
+from checker.tables import Candidate
+from checker.unroll import initial_state, relation, take
+from checker.walk import walk
+from spec.compile import compile_pipeline
+from spec.errors import Source, SpecError
+from spec.expr import FALSE, TRUE, Field, Lit, evaluate
+from spec.library import PIPELINES
+from spec.machine import Action, Check, Location, Machine, Role, Variable
+from spec.pipeline import Body, Pipeline, barrier, role, tile
+from spec.state import PipelineState
+
+HERE = Source("model.py", 1)
+
+
+class Ring(Pipeline):
+    """A producer and a consumer around a ring of stages, with one thing to get wrong at each step."""
+
+    stages = 1
+    full_arrivals = 1
+    empty_arrivals = 1
+    copied = True
+    announced = 16
+    producer_waits = True
+    producer_parity = 0
+    consumer_waits = True
+    consumer_parity = 0
+    releases = 1
+    early_release = False
+    tail = True
+
+    full = barrier(arrivals="full_arrivals")
+    empty = barrier(arrivals="empty_arrivals")
+    a = tile(bytes=16)
+
+    @role(warps=1)
+    def producer(self) -> Body:
+        at = PipelineState.start(self.stages, producer=True)
+        for _ in self.loop():
+            if self.producer_waits:
+                yield self.empty[at].wait(at.phase ^ self.producer_parity)
+            if self.copied:
+                yield self.full[at].arrive_expect_tx(self.announced)
+                yield self.a[at].load(signals=self.full[at], tag=at.tag)
+            else:
+                yield self.a[at].write(tag=at.tag)
+                yield self.full[at].arrive()
+            at = at + 1
+        if self.tail:
+            for _ in range(self.stages):
+                yield self.empty[at].wait(at.phase)
+                at = at + 1
+
+    @role(warps=4)
+    def consumer(self) -> Body:
+        at = PipelineState.start(self.stages)
+        for _ in self.loop():
+            if self.consumer_waits:
+                yield self.full[at].wait(at.phase ^ self.consumer_parity)
+            if self.early_release:
+                yield self.empty[at].arrive(self.releases)
+            yield self.a[at].read(tag=at.tag)
+            if not self.early_release and self.releases:
+                yield self.empty[at].arrive(self.releases)
+            at = at + 1
+
+
+rings = st.fixed_dictionaries(
+    {
+        "stages": st.integers(1, 2),
+        "trips": st.sampled_from(("all", "all", "forever", 1, 2, 3)),
+        "full_arrivals": st.sampled_from((1, 1, 1, 2)),
+        "empty_arrivals": st.sampled_from((1, 1, 1, 2)),
+        "copied": st.booleans(),
+        "announced": st.sampled_from((16, 16, 16, 32)),
+        "producer_waits": st.sampled_from((True, True, True, False)),
+        "producer_parity": st.sampled_from((0, 0, 0, 1)),
+        "consumer_waits": st.sampled_from((True, True, True, False)),
+        "consumer_parity": st.sampled_from((0, 0, 0, 1)),
+        "releases": st.sampled_from((1, 1, 1, 0, 2)),
+        "early_release": st.sampled_from((False, False, True)),
+        "tail": st.booleans(),
+    }
+)
+
+
+def lengths(machine: Machine) -> dict[str, int]:
+    """The shortest length by property; without a deadlock of one role while others go on, which no state shows."""
+    found = {name: violation.actions for name, violation in explore(machine).violations.items()}
+    if "deadlock" in found:
+        last = replayed(machine, found["deadlock"])[-1]
+        if any(take(machine, last, index) is not None for index in range(len(machine.actions))):
+            del found["deadlock"]
+    return {name: len(actions) for name, actions in found.items()}
+
+
+def replayed(machine: Machine, actions: tuple[int, ...]) -> list[dict[str, int]]:
+    states = [initial_state(machine)]
+    for index in actions:
+        after = take(machine, states[-1], index)
+        assert after is not None, machine.actions[index].name
+        states.append(after)
+    return states
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rings)
+@example({"early_release": True})
+@example({"empty_arrivals": 2, "trips": 3})
+@example({"producer_waits": False})
+@example({"announced": 32})
+@example({"tail": False, "trips": "forever"})
+def test_random_rings_agree_with_search(parameters: dict[str, Any]) -> None:
+    try:
+        machine = compile_pipeline(Ring(**parameters))
+    except SpecError:
+        assume(False)
+    truth = explore(machine)
+    expected = lengths(machine)
+    for ordered in (True, False):
+        found = bounded(machine, max([10, *expected.values()]), ordered=ordered, timeout=60)
+        assert not found.ran_out
+        assert {name: len(v.actions) for name, v in found.violations.items()} == expected
+        for violation in found.violations.values():
+            replayed(machine, violation.actions)
+    proof = prove(machine, timeout=20, depth=12)
+    for name, verdict in proof.verdicts.items():
+        if name in truth.violations:
+            assert verdict != PROVED, (name, parameters)
+        else:
+            assert verdict != VIOLATED, (name, parameters)
+    for name, violation in proof.violations.items():
+        assert len(violation.actions) == expected[name] or name in proof.long
+
+
+SIZES = [(name, *size) for name in PIPELINES for size in ((1, 1), (1, 2), (2, 2))]
+
+
+@pytest.mark.parametrize(("name", "stages", "consumers"), [*SIZES, ("tma-async", 3, 2), ("ordered-sequence", 4, 2)])
+def test_the_pipeline_classes_are_proved(name: str, stages: int, consumers: int) -> None:
+    machine = compile_pipeline(PIPELINES[name](stages=stages, consumers=consumers))
+    proof = prove(machine, timeout=600)
+    assert not explore(machine).violations
+    assert set(proof.verdicts.values()) == {PROVED}, proof.reasons
+    assert not proof.violations
+
+
+# ---------------------------------------------------------------- proofs that must not succeed
+
+
+def ring(**parameters: Any) -> Machine:
+    return compile_pipeline(Ring(**{"stages": 2, **parameters}))
+
+
+def test_the_right_ring_is_proved_with_every_template() -> None:
+    proof = prove(ring())
+    assert set(proof.verdicts.values()) == {PROVED}
+    assert {"clock", "unseen", "arrivals", "incomplete", "bytes", "copies", "contents", "loops"} <= {
+        candidate.template for candidate in proof.invariants
+    }
+
+
+@pytest.mark.parametrize(
+    ("template", "lost"),
+    [
+        ("clock", "phase-lapped"),
+        ("unseen", "phase-lapped"),
+        ("arrivals", "arrival-count"),
+        ("incomplete", "deadlock"),
+        ("bytes", "tx-count"),
+        ("copies", "tx-count"),
+        ("contents", "stale-read"),
+        ("loops", "deadlock"),
+    ],
+)
+def test_without_a_template_the_proof_fails_and_nothing_is_violated(template: str, lost: str) -> None:
+    machine = ring(stages=1)
+    guesses = [guess for guess in candidates(machine) if guess.template != template]
+    proof = prove(machine, timeout=300, guesses=guesses, depth=3)
+    assert proof.verdicts[lost] == UNDETERMINED
+    assert "rule out" in proof.reasons[lost] or "ruled out" in proof.reasons[lost]
+    assert VIOLATED not in proof.verdicts.values()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"early_release": True},
+        {"producer_parity": 1},
+        {"consumer_waits": False},
+        {"empty_arrivals": 2},
+        {"announced": 32},
+        {"releases": 0},
+    ],
+)
+def test_a_broken_ring_is_refuted_with_the_shortest_schedule(broken: dict[str, Any]) -> None:
+    machine = ring(**{"stages": 1, **broken})
+    expected = lengths(machine)
+    assert expected
+    proof = prove(machine, timeout=300)
+    found = {name: len(violation.actions) for name, violation in proof.violations.items()}
+    assert found.keys() <= expected.keys()
+    assert all(found[name] == expected[name] or name in proof.long for name in found)
+    assert min(found.values()) == min(expected.values())
+    assert all(proof.verdicts[name] == VIOLATED for name in found if name in proof.verdicts)
+
+
+def test_false_guesses_are_dropped_and_true_ones_kept() -> None:
+    machine = ring()
+    guesses = candidates(machine)
+    lies = [
+        Candidate("lie", "nothing is ever pending", Field("full[0].pending", 1) == 0),
+        Candidate("lie", "the producer never moves", Field("at.producer", guesses_width(machine)) == 0),
+        Candidate("lie", "false", Field("full[0].phase", 1) != Field("full[0].phase", 1)),
+    ]
+    kept = strengthen(relation(machine), [*lies, *guesses], walk(machine), 1e9)
+    assert kept is not None
+    assert all(candidate.template != "lie" for candidate in kept)
+    assert len(kept) > 20
+    proof = prove(machine, guesses=[*guesses, *lies])
+    assert set(proof.verdicts.values()) == {PROVED}
+
+
+def guesses_width(machine: Machine) -> int:
+    return next(variable.width for variable in machine.variables if variable.name == "at.producer")
+
+
+def test_a_lie_alone_proves_nothing() -> None:
+    """An invariant that excludes everything would prove everything, if it were not checked."""
+    machine = ring(stages=1, early_release=True)
+    lie = Candidate("lie", "false", Field("full[0].phase", 1) != Field("full[0].phase", 1))
+    proof = prove(machine, guesses=[lie], timeout=300, depth=20)
+    assert proof.verdicts["race"] == VIOLATED
+    assert not proof.invariants
+
+
+def test_invariants_hold_in_every_state_that_search_reaches() -> None:
+    machine = ring(trips=3)
+    proof = prove(machine, guesses=candidates(machine))
+    for state in walk(machine).states:
+        values = {variable.name: value for variable, value in zip(machine.variables, state, strict=True)}
+        assert all(evaluate(candidate.holds, values) for candidate in proof.invariants)
+
+
+# ---------------------------------------------------------------- hand-made machines
+
+
+def hand_made(
+    *,
+    initial: int = 0,
+    limit: int = 3,
+    guard: Any = TRUE,
+    more: tuple[Action, ...] = (),
+    checks: tuple[Check, ...] = (),
+    final: bool = False,
+) -> Machine:
+    """One role that counts `x` up to `limit` and starts again, for ever."""
+    x = Field("x", 3)
+    place = Location("count", "x", HERE, final=final)
+    up = Action("up", "counter", "count", "x", 0, 0, (x < limit) & guard, (("x", x + 1),), (), HERE)
+    wrap = Action("wrap", "counter", "wrap", "x", 0, 0, (x >= limit) & guard, (("x", Lit(0, 3)),), (), HERE)
+    return Machine(
+        "hand-made",
+        {},
+        (Variable("at.counter", 1, 0, "location"), Variable("x", 3, initial, "count")),
+        (Role("counter", "at.counter", (place,), 32),),
+        (up, wrap, *more),
+        checks,
+        ("deadlock", "race"),
+    )
+
+
+def bad(value: int, *, halts: bool = False) -> Check:
+    return Check("race", Field("x", 3) == value, f"x is {value}", "x", halts)
+
+
+def test_an_initial_state_that_is_wrong_is_a_violation_of_length_0() -> None:
+    machine = hand_made(initial=5, checks=(bad(5),))
+    assert bounded(machine, 3).violations["race"].actions == ()
+    assert prove(machine, timeout=5).verdicts["race"] == VIOLATED
+
+
+def test_a_violation_is_found_at_its_exact_length() -> None:
+    machine = hand_made(checks=(bad(2),))
+    assert bounded(machine, 1).violations == {}
+    assert bounded(machine, 2).violations["race"].actions == (0, 0)
+    assert prove(machine, timeout=5).verdicts["race"] == VIOLATED
+
+
+def test_an_unreachable_value_is_proved_only_with_an_invariant() -> None:
+    machine = hand_made(checks=(bad(6),))
+    proof = prove(machine, timeout=5)
+    assert proof.verdicts["race"] == PROVED
+    assert proof.verdicts["deadlock"] == PROVED
+
+
+def test_a_step_that_halts_is_not_followed() -> None:
+    stop = Action(
+        "stop", "counter", "stop", "x", 0, 0, Field("x", 3) == 1, (("x", Lit(7, 3)),), (bad(1, halts=True),), HERE
+    )
+    machine = hand_made(more=(stop,), checks=(Check("deadlock", Field("x", 3) == 7, "x is 7", "x"),))
+    found = bounded(machine, 8)
+    assert found.violations["race"].actions == (0, 2)
+    assert "deadlock" not in found.violations
+    proof = prove(machine, timeout=5)
+    assert proof.verdicts == {"deadlock": UNDETERMINED, "race": VIOLATED}
+
+
+def test_a_machine_in_which_nothing_can_happen_is_not_proved() -> None:
+    ended = prove(hand_made(guard=FALSE, final=True), timeout=3)
+    assert set(ended.verdicts.values()) == {UNDETERMINED}
+    stuck = prove(hand_made(guard=FALSE), timeout=3)
+    assert stuck.verdicts["deadlock"] == VIOLATED
+    assert stuck.violations["deadlock"].actions == ()
+
+
+def test_an_action_that_can_never_be_taken_is_noted() -> None:
+    never = Action("never", "counter", "never", "x", 0, 0, FALSE, (), (), HERE)
+    proof = prove(hand_made(more=(never,)), timeout=5)
+    assert proof.verdicts["deadlock"] == PROVED
+    assert any("never be taken" in note and "never" in note for note in proof.notes)
+    assert not prove(hand_made(), timeout=5).notes
+
+
+def test_a_role_that_waits_for_ever_while_another_goes_on_is_not_proved() -> None:
+    """No single state shows it, so bounded search is silent; the proof must not be."""
+    waits = Location("wait", "x", HERE)
+    ends = Location("end", "", HERE, final=True)
+    go = Action("go", "waiter", "wait", "x", 0, 1, Field("x", 3) == 7, (), (), HERE)
+    machine = hand_made(more=(go,))
+    machine = replace(
+        machine,
+        variables=(*machine.variables, Variable("at.waiter", 1, 0, "location")),
+        roles=(*machine.roles, Role("waiter", "at.waiter", (waits, ends), 32)),
+    )
+    assert "deadlock" in explore(machine).violations
+    assert bounded(machine, 10).violations == {}
+    proof = prove(machine, timeout=5)
+    assert proof.verdicts["deadlock"] != PROVED
+
+
+def test_no_property_at_all_is_an_error() -> None:
+    machine = hand_made()
+    for question in (lambda: prove(machine, []), lambda: bounded(machine, 3, [])):
+        with pytest.raises(ValueError, match="no property"):
+            question()
+    for question in (lambda: prove(machine, ["speed"]), lambda: bounded(machine, 3, ["speed"])):
+        with pytest.raises(ValueError, match="speed"):
+            question()
+
+
+def test_a_literal_that_does_not_fit_is_an_error_when_the_machine_is_made() -> None:
+    with pytest.raises(SpecError, match="does not fit"):
+        hand_made(checks=(bad(8),))
+
+
+def test_running_out_of_time_is_undetermined() -> None:
+    proof = prove(ring(stages=2), timeout=0.01)
+    assert PROVED not in proof.verdicts.values()
+    assert all(proof.reasons[name] for name in proof.verdicts)
+
+
+def test_a_schedule_that_violates_nothing_is_refused() -> None:
+    machine = hand_made(checks=(bad(2),))
+    with pytest.raises(RuntimeError, match="violates nothing"):
+        violation_of(machine, (0,), ["race"])
