@@ -202,6 +202,27 @@ def cp_async_arrive(b: Mbarrier) -> Step:
     )
 
 
+# ---------------------------------------------------------------- the same, from another CTA of the cluster
+
+REMOTE = ("arrive", "arrive_expect_tx", "arrive_drop", "expect_tx", "complete_tx")
+"""Operations with a .shared::cluster form. For arrive_drop the ISA contradicts itself: its table (9.7.13.15.8) rules it
+out, its syntax (.14) lists it; it is taken as allowed."""
+
+
+def remote(operation: str, step: Step, *, token: bool = False) -> Step:
+    """The .shared::cluster form of an operation: the same effect on the barrier of the CTA that mapa names.
+
+    There is no remote init, inval, test_wait, try_wait or noComplete, and no remote arrive that returns a token
+    (9.7.13.15.9 to .16).
+    """
+    missing = Illegal(
+        "barrier-init",
+        FALSE if operation in REMOTE and not token else TRUE,
+        f"{operation}{' with a token' if token else ''} has no .shared::cluster form",
+    )
+    return replace(step, illegal=(*step.illegal, missing))
+
+
 # ---------------------------------------------------------------- waits
 
 

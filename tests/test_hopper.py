@@ -250,3 +250,26 @@ def test_named_barrier_counts_threads():
     assert evaluate(hopper.violated(mixed.illegal), {}) == 1
     again = hopper.named_arrive(b, 32, 64, Lit(1, 1))
     assert evaluate(hopper.violated(again.illegal), {}) == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "token", "exists"),
+    [
+        ("arrive", False, True),
+        ("arrive", True, False),
+        ("arrive_expect_tx", False, True),
+        ("arrive_drop", False, True),
+        ("expect_tx", False, True),
+        ("complete_tx", False, True),
+        ("no_complete", False, False),
+        ("init", False, False),
+        ("inval", False, False),
+        ("test_wait", False, False),
+        ("try_wait", False, False),
+    ],
+)
+def test_remote_forms(operation, token, exists):
+    local = hopper.arrive(Mbarrier.initialised(2))
+    step = hopper.remote(operation, local, token=token)
+    assert step.then == local.then and step.completes is local.completes
+    assert evaluate(hopper.violated(step.illegal), {}) == (not exists)
