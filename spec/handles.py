@@ -28,15 +28,15 @@ class Barrier:
         """Loop around mbarrier.try_wait with a parity, or with the token of an arrive: blocks until it has
         completed.
         """
-        return self._new(op.Wait(self.name, _parity(phase)))
+        return self._new(op.Wait(self.name, self._phase(phase)))
 
     def try_wait(self, phase: int | Phase | op.Token) -> op.Operation:
         """One mbarrier.try_wait: the yield gives True, or False (not completed, or the system's time limit)."""
-        return self._new(op.Wait(self.name, _parity(phase), "try_wait"))
+        return self._new(op.Wait(self.name, self._phase(phase), "try_wait"))
 
     def test_wait(self, phase: int | Phase | op.Token) -> op.Operation:
         """One mbarrier.test_wait: the yield gives True or False and never blocks."""
-        return self._new(op.Wait(self.name, _parity(phase), "test_wait"))
+        return self._new(op.Wait(self.name, self._phase(phase), "test_wait"))
 
     def arrive(self, count: int = 1) -> op.Operation:
         """mbarrier.arrive by `count` threads (or with that count operand); the yield gives its token."""
@@ -71,6 +71,13 @@ class Barrier:
     def inval(self) -> op.Operation:
         """mbarrier.inval."""
         return self._new(op.Inval(self.name))
+
+    def _phase(self, phase: int | Phase | op.Token) -> int | Phase | op.Token:
+        if isinstance(phase, op.Token) and phase.barrier != self.name:
+            raise SpecError(
+                f"the token of an arrive on {phase.barrier} says nothing about {self.name}: wait on its own"
+            )
+        return _parity(phase)
 
     def _new(self, operation: op.Operation) -> op.Operation:
         return self._owner.created(operation)

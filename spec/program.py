@@ -150,6 +150,7 @@ class _Walk:
         self.made: list[tuple[op.Operation, Source]] = []
         self.edge: Hashable = None
         self.idle_heads = 0
+        self.ended: dict[str, None] = {}
         self.source = self.where
         object.__setattr__(self.pipeline, "_tracer", self)
         self.generator = self._start()
@@ -261,8 +262,22 @@ class _Walk:
         if self.idle_heads > 1000:
             place = _user_place(sys._getframe(2), self.where)
             raise SpecError("a loop without end goes round without any operation: yield one in each iteration", place)
+        if bounded and loop in self.ended:
+            place = _user_place(sys._getframe(2), self.where)
+            raise SpecError(
+                f"a second loop over {loop!r}, whose number of iterations is decided already: "
+                "give it a name of its own, self.loop(name=...)",
+                place,
+            )
         if not self._replaying:
-            key = (loop, bounded, self._snapshot(sys._getframe(2)), self.held, self.ghost.key(self._states))
+            key = (
+                loop,
+                bounded,
+                *self.ended,
+                self._snapshot(sys._getframe(2)),
+                self.held,
+                self.ghost.key(self._states),
+            )
             known = self.heads.get(key)
             if known is not None:
                 node = self.nodes[known]
@@ -279,6 +294,8 @@ class _Walk:
         more = self._answer((True, False))
         if more:
             self.iteration += 1
+        else:
+            self.ended[loop] = None
         return bool(more)
 
     # -- what a loop head must remember
@@ -310,7 +327,8 @@ class _Walk:
         if isinstance(value, tuple | list):
             return (type(value).__name__, tuple(self._normal(part, name, place) for part in value))
         if isinstance(value, dict):
-            return ("dict", tuple((key, self._normal(part, name, place)) for key, part in value.items()))
+            pairs = ((self._normal(key, name, place), self._normal(part, name, place)) for key, part in value.items())
+            return ("dict", tuple(pairs))
         if isinstance(value, Barrier):
             return ("barrier", value.name)
         if isinstance(value, Tile):

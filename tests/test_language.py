@@ -238,6 +238,50 @@ def mma_of_all_buffers():
     compile_pipeline(Wrong())
 
 
+def second_loop_over_one_trip_count():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            for _ in self.loop():
+                yield self.full[0].wait(0)
+            for _ in self.loop():  # mistake
+                yield self.full[1].wait(0)
+
+    compile_pipeline(Wrong())
+
+
+def trip_count_inside_a_loop_without_end():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            for _ in self.forever():
+                for _ in self.loop():  # mistake
+                    yield self.full[0].wait(0)
+
+    compile_pipeline(Wrong())
+
+
+def token_of_another_barrier():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            token = yield self.empty[at].arrive()
+            yield self.full[at].wait(token)  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def dictionary_that_cannot_be_closed_over():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            seen = {object(): 1}
+            for _ in self.loop():  # mistake
+                yield self.full[len(seen)].wait(0)
+
+    compile_pipeline(Wrong())
+
+
 def index_that_is_no_number():
     class Wrong(Ring):
         @role(warps=1)
@@ -487,6 +531,10 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (wait_with_a_state, "use the phase of a state"),
     (signals_all_barriers, "a bulk copy that signals full: name one barrier"),
     (mma_of_all_buffers, "a is not one buffer: name one"),
+    (second_loop_over_one_trip_count, "self.loop(name=...)"),
+    (trip_count_inside_a_loop_without_end, "self.loop(name=...)"),
+    (token_of_another_barrier, "the token of an arrive on empty[0] says nothing about full[0]"),
+    (dictionary_that_cannot_be_closed_over, "'seen'"),
     (index_that_is_no_number, "index it with a pipeline state or a number"),
     (role_without_yield, "write `yield` in front of each operation"),
     (loops_without_yielding, "yield an operation in the loop"),
