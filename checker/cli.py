@@ -97,7 +97,7 @@ def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, s
 
 
 def _log(options: argparse.Namespace) -> int:
-    from checker.logcheck import check_log
+    from checker.log.check import check_log
 
     return _finish([check_log(path) for path in options.files], options)
 
@@ -134,7 +134,7 @@ def _text(results: list[Result], options: argparse.Namespace) -> str:
     parts = []
     for result in results:
         if "table" in result.extra:
-            from checker.logcheck import render_table
+            from checker.log.check import render_table
 
             parts.append(render_table(result))
         parts.append(render(result, every_step=getattr(options, "every_step", False)))

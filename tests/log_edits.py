@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from checker.logcheck import judge
-from checker.logorder import Replay
-from checker.logspec import Evaluator
-from checker.logtable import recover
-from checker.synclog import FIELDS, LENGTH, Record, read_log, read_text
+from checker.log.check import judge
+from checker.log.order import Replay
+from checker.log.spec import Evaluator
+from checker.log.synclog import FIELDS, LENGTH, Record, read_log, read_text
+from checker.log.table import recover
 
 DATA = Path(__file__).parent / "data" / "synclog"
 LOGS = ("coop", "coop_2x1", "coop_void", "pp", "pp_s2", "pp_void", "ws", "ws_2x1", "ws_c22", "ws_void")

@@ -137,7 +137,7 @@ def test_init_of_a_live_barrier_and_use_of_a_dead_one():
         assert evaluate(hopper.violated(step.illegal), {})
 
 
-# Sequences that an H100 was seen to execute: operations, then whether parity 0 passes (True: the first phase completed).
+# What an H100 was seen to execute: operations, then whether parity 0 passes (True: the first phase completed).
 MEASURED = [
     (3, [("arrive", 1), ("arrive", 1), ("arrive", 1)], True),
     (3, [], False),

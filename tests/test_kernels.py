@@ -20,7 +20,7 @@ def proved(pipeline: Pipeline) -> bool:
 
 
 class Gemm(Pipeline):
-    """Tiles of two k steps: a mainloop ring, a ring for the source matrix, and the order between their two load warps."""
+    """A mainloop ring, a ring for the source matrix, and the order between their two load warps."""
 
     stages = 2
     stages_c = 1

@@ -30,13 +30,13 @@ from log_edits import (
     with_value,
 )
 
-from checker.logcheck import CHECKED, check_log, check_records, judge, render_table
-from checker.logorder import Replay
-from checker.logspec import Evaluator
-from checker.logtable import recover
-from checker.logviolation import Violation
+from checker.log.check import CHECKED, check_log, check_records, judge, render_table
+from checker.log.order import Replay
+from checker.log.spec import Evaluator
+from checker.log.synclog import Record
+from checker.log.table import recover
+from checker.log.violation import Violation
 from checker.result import PROPERTIES, Result
-from checker.synclog import Record
 
 # ---------------------------------------------------------------- the ten logs
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_edits import FIELDS, LOGS, as_text, path_of, renumbered, text_of
 
-from checker.logcheck import check_log
-from checker.synclog import Record, parse_log
+from checker.log.check import check_log
+from checker.log.synclog import Record, parse_log
 from spec.errors import SpecError
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from checker.logcheck import check_records
-from checker.logspec import Evaluator
-from checker.synclog import LENGTH, Record
+from checker.log.check import check_records
+from checker.log.spec import Evaluator
+from checker.log.synclog import LENGTH, Record
 
 FULL, EMPTY, C_FULL, C_EMPTY = 1024, 2048, 4096, 5120
 TILE, A_BYTES, B_BYTES, C_BYTES = 32768, 8192, 16384, 4096

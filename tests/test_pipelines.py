@@ -1,4 +1,4 @@
-"""Every CUTLASS pipeline class is proved for every schedule and every trip count, and every way to break it is found."""
+"""Every CUTLASS pipeline class is proved for every schedule and trip count, and every way to break it is found."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def verdicts(pipeline: Pipeline, **options):
 
 
 def violated(pipeline: Pipeline, **options) -> set[str]:
-    found, result = verdicts(pipeline, **options)
+    found, _ = verdicts(pipeline, **options)
     return {id for id, verdict in found.items() if verdict == VIOLATED}
 
 
