@@ -16,7 +16,6 @@ from spec.errors import SpecError
 from spec.machine import LIMIT, Machine
 from spec.pipeline import Pipeline
 
-
 ENOUGH = 50_000
 """States to visit after the first violation, for the violations of other properties."""
 PROOF_TIMEOUT = 60.0
