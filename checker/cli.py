@@ -99,7 +99,24 @@ def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, s
 def _log(options: argparse.Namespace) -> int:
     from checker.log.check import check_log
 
-    return _finish([check_log(path) for path in options.files], options)
+    return _finish([_bounded(check_log(path), options) for path in options.files], options)
+
+
+def _bounded(result: Result, options: argparse.Namespace) -> Result:
+    """The result for the properties that were asked for; open, if the log was longer than the bounds allow."""
+    from dataclasses import replace
+
+    from checker.result import UNDETERMINED, Finding
+
+    findings = [finding for finding in result.findings if finding.id in options.properties or not options.properties]
+    missing = [id for id in options.properties if id not in [finding.id for finding in result.findings]]
+    if missing:
+        known = ", ".join(finding.id for finding in result.findings)
+        raise UsageError(f"--property {missing[0]}: a log shows nothing about it: use one of {known}")
+    over = options.limit and result.states > options.limit or options.timeout and result.seconds > options.timeout
+    if over:
+        findings = [Finding(finding.id, UNDETERMINED, note="--limit or --timeout was reached") for finding in findings]
+    return replace(result, findings=tuple(findings))
 
 
 def _replay(options: argparse.Namespace) -> int:

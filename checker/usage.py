@@ -121,8 +121,9 @@ def make_parser() -> Parser:
 
     log = commands.add_parser("log", help="a CUTLASS synclog", description="Checks sync logs of real kernels.")
     log.add_argument("files", nargs="+", metavar="FILE")
+    log.add_argument("--engine", choices=("log",), default="log")
+    _add_bounds(log)
     _add_output(log)
-    log.add_argument("--property", dest="properties", action="append", default=[], metavar="ID")
 
     replay = commands.add_parser("replay", help="a counterexample, step by step", description="Executes a trace again.")
     replay.add_argument("trace", metavar="TRACE.json", help="what --format json wrote")
@@ -135,15 +136,19 @@ def make_parser() -> Parser:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=("search", "smt"), default="search", help="search (default) or smt")
-    parser.add_argument("--property", dest="properties", action="append", default=[], metavar="ID", help="default: all")
-    parser.add_argument("--limit", type=whole(1, 10**9), default=0, metavar="STATES")
-    parser.add_argument("--timeout", type=seconds, default=0.0, metavar="SECONDS")
+    _add_bounds(parser)
     parser.add_argument("--memory", type=whole(1, 4096), default=0, metavar="GIB", help="resident memory")
     parser.add_argument(
         "--unreduced", action="store_true", help="search every schedule, even those that nobody can tell apart"
     )
     parser.add_argument("--all", dest="every_step", action="store_true", help="show every step of a counterexample")
     _add_output(parser)
+
+
+def _add_bounds(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--property", dest="properties", action="append", default=[], metavar="ID", help="default: all")
+    parser.add_argument("--limit", type=whole(1, 10**9), default=0, metavar="STATES")
+    parser.add_argument("--timeout", type=seconds, default=0.0, metavar="SECONDS")
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
