@@ -113,7 +113,7 @@ def _bounded(result: Result, options: argparse.Namespace) -> Result:
     if missing:
         known = ", ".join(finding.id for finding in result.findings)
         raise UsageError(f"--property {missing[0]}: a log shows nothing about it: use one of {known}")
-    over = options.limit and result.states > options.limit or options.timeout and result.seconds > options.timeout
+    over = (options.limit and result.states > options.limit) or (options.timeout and result.seconds > options.timeout)
     if over:
         findings = [Finding(finding.id, UNDETERMINED, note="--limit or --timeout was reached") for finding in findings]
     return replace(result, findings=tuple(findings))
