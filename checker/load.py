@@ -8,11 +8,11 @@ import sys
 import traceback
 
 from spec.errors import Source, SpecError
-from spec.pipeline import Pipeline
+from spec.pipeline import Pipeline, has_roles
 
 
 def load_classes(path: str, name: str = "") -> tuple[type[Pipeline], ...]:
-    """The Pipeline classes that a file defines (not those that begin with _), or the one that is named."""
+    """The Pipeline classes with roles that a file defines (not those that begin with _), or the one that is named."""
     if not os.path.isfile(path):
         raise SpecError(f"{path}: no such file")
     module_name = f"_verified_{os.path.splitext(os.path.basename(path))[0]}"
@@ -44,9 +44,9 @@ def load_classes(path: str, name: str = "") -> tuple[type[Pipeline], ...]:
         if name not in found:
             raise SpecError(f"{path} defines no pipeline {name!r}: it has {', '.join(found) or 'none'}")
         return (found[name],)
-    chosen = tuple(value for key, value in found.items() if not key.startswith("_"))
+    chosen = tuple(value for key, value in found.items() if not key.startswith("_") and has_roles(value))
     if not chosen:
-        raise SpecError(f"{path} defines no pipeline: write a class that inherits from spec.pipeline.Pipeline")
+        raise SpecError(f"{path} defines no pipeline: write a class with roles that inherits from Pipeline")
     return chosen
 
 

@@ -43,7 +43,9 @@ class Tracer(Protocol):
 
     def created(self, operation: op.Operation) -> None: ...
 
-    def loop_head(self, loop: str, bounded: bool) -> bool: ...
+    def new_loop(self) -> int: ...
+
+    def loop_head(self, loop: str, number: int, bounded: bool) -> bool: ...
 
     def count_used(self) -> None: ...
 
@@ -189,6 +191,11 @@ class Pipeline:
 
         self.layout = lay_out(self)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and self.__dict__.get("_tracer") is not None:
+            raise SpecError(f"a role sets self.{name}, which all roles would share: keep it in a local variable")
+        object.__setattr__(self, name, value)
+
     @classmethod
     def parameter_names(cls) -> tuple[str, ...]:
         """The class attributes that can be set, in declaration order, base classes first."""
@@ -331,18 +338,23 @@ class Pipeline:
         raise SpecError(f"{type(self).__name__} has no barrier, tile or parameter {name!r}: it has {', '.join(known)}")
 
 
+def has_roles(kernel: type[Pipeline]) -> bool:
+    """Whether the class or one of its bases declares a role; one that does not is only there to be inherited from."""
+    return any(isinstance(value, RoleDeclaration) for base in kernel.__mro__ for value in vars(base).values())
+
+
 class _EndlessLoop:
     """Iterator that shows the tracer each loop head, and stops when the tracer says that the trip count is reached."""
 
     def __init__(self, tracer: Tracer, period: int, bounded: bool, name: str) -> None:
         self._tracer, self._period, self._bounded, self._name = tracer, period, bounded, name
-        self._next = 0
+        self._next, self._number = 0, tracer.new_loop()
 
     def __iter__(self) -> _EndlessLoop:
         return self
 
     def __next__(self) -> Count:
-        if not self._tracer.loop_head(self._name, self._bounded):
+        if not self._tracer.loop_head(self._name, self._number, self._bounded):
             raise StopIteration
         self._next += 1
         return Count(self._next - 1, self._period, self._tracer.count_used)

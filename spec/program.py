@@ -149,7 +149,8 @@ class _Walk:
         self.pending_heads: list[Hashable] = []
         self.made: list[tuple[op.Operation, Source]] = []
         self.edge: Hashable = None
-        self.idle_heads = 0
+        self.idle_heads = self.loops = self.cursor = 0
+        self.followed = False
         self.ended: dict[str, None] = {}
         self.source = self.where
         object.__setattr__(self.pipeline, "_tracer", self)
@@ -234,6 +235,7 @@ class _Walk:
         self.idle_heads = 0
         if self._replaying:
             self.pending_heads = []
+            self._follow(node)
             return
         if len(self.nodes) >= MAX_LOCATIONS:
             raise SpecError(
@@ -251,12 +253,30 @@ class _Walk:
         self.pending_heads = []
         self._enter(index)
 
+    def _follow(self, node: Node) -> None:
+        """While a run repeats an earlier one it must do the same again."""
+        if self.edge is not None or self.followed:
+            self.cursor = self.nodes[self.cursor].successors[self.edge]
+        self.edge, self.followed = None, True
+        before = self.nodes[self.cursor]
+        if (before.operation, before.loop, before.held) != (node.operation, node.loop, node.held):
+            raise SpecError(
+                "the role does not do the same when it is run again: let its control flow depend on nothing but its "
+                "parameters, local variables and the answers of its yields",
+                self.source,
+            )
+
     def _enter(self, index: int) -> None:
         if self.last >= 0:
             self.nodes[self.last].successors[self.edge] = index
         self.last, self.edge = index, None
 
-    def loop_head(self, loop: str, bounded: bool) -> bool:
+    def new_loop(self) -> int:
+        """The number of a loop without end, counted from the start of the run: the same loop entered again is another."""
+        self.loops += 1
+        return self.loops
+
+    def loop_head(self, loop: str, number: int, bounded: bool) -> bool:
         """Called by an endless loop before each iteration: whether there is another one."""
         self.idle_heads += 1
         if self.idle_heads > 1000:
@@ -272,6 +292,7 @@ class _Walk:
         if not self._replaying:
             key = (
                 loop,
+                number,
                 bounded,
                 *self.ended,
                 self._snapshot(sys._getframe(2)),

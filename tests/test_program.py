@@ -428,3 +428,54 @@ def test_wait_that_is_lapped() -> None:
     assert "two phases ahead" in violations["phase-lapped"].because
     assert violations["deadlock"].stuck == ("slow",)
     assert explored(Lapped(rounds=1)).violations == {}
+
+
+def test_the_same_loop_entered_again_is_another():
+    """Two passes of a finite loop around a loop without end: what follows the second pass is still there."""
+
+    class Twice(Pipeline):
+        stages = 1
+        done = barrier(arrivals=1)
+
+        @role(warps=1)
+        def loops(self):
+            for _same in (5, 5):
+                for _ in self.forever():
+                    if (yield self.choose("leave", False, True)):
+                        break
+            yield self.done.arrive()
+
+    (program,) = trace_programs(Twice())
+    operations = [type(node.operation).__name__ for node in program.nodes]
+    assert operations.count("Choose") == 3 and operations.count("Arrive") == 1
+
+
+def test_a_role_that_sets_an_attribute_is_refused():
+    class Sets(Pipeline):
+        stages = 1
+
+        @role(warps=1)
+        def counts(self):
+            self.stages = 2
+            yield self.mma_commit()
+
+    with pytest.raises(SpecError, match="keep it in a local variable"):
+        trace_programs(Sets())
+
+
+def test_a_role_that_does_something_else_when_run_again_is_refused():
+    seen = []
+
+    class Remembers(Pipeline):
+        stages = 1
+        full = barrier(arrivals=1)
+
+        @role(warps=1)
+        def remembers(self):
+            seen.append(1)
+            yield self.full.arrive(1 + (len(seen) > 1))
+            yield self.choose("side", 0, 1)
+            yield self.choose("other side", 0, 1)
+
+    with pytest.raises(SpecError, match="does not do the same when it is run again"):
+        trace_programs(Remembers())
