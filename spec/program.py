@@ -272,7 +272,7 @@ class _Walk:
         self.last, self.edge = index, None
 
     def new_loop(self) -> int:
-        """The number of a loop without end, counted from the start of the run: the same loop entered again is another."""
+        """The number of a loop without end, in the order in which they begin: one that is entered again is another."""
         self.loops += 1
         return self.loops
 
