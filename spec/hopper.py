@@ -334,7 +334,7 @@ def _arrive_on(b: Mbarrier, expected: Expr, tx: Expr, count: int, observe: bool)
             Illegal(
                 "phase-lapped",
                 ~b.observed,
-                "an arrival in a phase although nobody has seen the phase before it complete: a waiter can be lapped",
+                "an arrival in a phase before any test_wait or try_wait has seen the last one complete (9.7.13.15.4)",
             )
         )
     return _settle(b, expected, b.pending - amount, tx, tuple(illegal), may_complete=bool(count))

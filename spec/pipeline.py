@@ -176,6 +176,10 @@ class Pipeline:
     """Demand a proxy fence between generic reads and the bulk copy that overwrites them, and no store in flight at
     exit.
     """
+    observation: bool = True
+    """Demand what the ISA does (9.7.13.15.4): before an arrival in a phase somebody has seen the phase before complete.
+    Without it, only waits that can really be lapped count.
+    """
 
     default_period: ClassVar[int] = 0
 

@@ -84,15 +84,15 @@ class Signals:
         return replace(step, illegal=tuple(replace(old, when=where(fresh, new.when, old.when)) for new, old in pairs))
 
     def _arrival(self, role: str, arrive: op.Arrive) -> Step:
-        b = self._observable(arrive.barrier, role)
+        b, observe = self._observable(arrive.barrier, role), self.v.pipeline.observation
         match arrive:
             case op.Arrive(kind="no_complete"):
-                return hopper.arrive_no_complete(b, arrive.count)
+                return hopper.arrive_no_complete(b, arrive.count, observe=observe)
             case op.Arrive(kind="drop"):
-                return hopper.arrive_drop(b, arrive.count, arrive.expect or 0)
+                return hopper.arrive_drop(b, arrive.count, arrive.expect or 0, observe=observe)
             case op.Arrive(expect=None):
-                return hopper.arrive(b, arrive.count)
-        return hopper.arrive_expect_tx(b, arrive.expect or 0, arrive.count)
+                return hopper.arrive(b, arrive.count, observe=observe)
+        return hopper.arrive_expect_tx(b, arrive.expect or 0, arrive.count, observe=observe)
 
     def _observable(self, name: str, arriving: str) -> Mbarrier:
         """The barrier with its ghost `observed`: some waiter has nothing unseen, and has done something since that

@@ -240,7 +240,12 @@ CASES = (
         (LeaderReleasesAfterSync(), EveryWarpReleases()),
     ),
     ("D11c", RendezvousOfPeers(trips=2), {"phase-lapped": "x", "deadlock": "cta"}, (RendezvousOfPeers(stages=2),)),
-    ("D11c self", RendezvousOfAll(trips=2), {"phase-lapped": "x[1]"}, (RendezvousOfPeers(stages=2, trips=4),)),
+    (
+        "D11c self",
+        RendezvousOfAll(trips=2),
+        {"phase-lapped": "x[1]"},
+        (RendezvousOfPeers(stages=2, trips=4), RendezvousOfAll(trips=2, observation=False)),
+    ),
     (
         "D12",
         ParityRestartsEachTile(),
