@@ -221,7 +221,9 @@ class _Search:
                 self.result.halted.append(check.property)
             halted |= check.halts and action < 0
             refused |= check.halts and action >= 0
-            if check.property not in self.result.violations:
+            known = self.result.violations.get(check.property)
+            shorter = known is not None and action < 0 and not beyond and self.result.depth < len(known.actions)
+            if known is None or shorter:
                 path = (*self._path(position), *beyond)
                 actions = path if action < 0 else (*path, action)
                 self._keep(check, actions, action >= 0)
