@@ -130,6 +130,7 @@ def replayed(machine: Machine, actions: tuple[int, ...]) -> list[dict[str, int]]
 @example({"empty_arrivals": 2, "trips": 3})
 @example({"producer_waits": False})
 @example({"announced": 32})
+@example({"producer_waits": False, "consumer_parity": 1, "releases": 0, "tail": False})
 @example({"tail": False, "trips": "forever"})
 def test_random_rings_agree_with_search(parameters: dict[str, Any]) -> None:
     try:
