@@ -156,7 +156,9 @@ def test_random_rings_agree_with_search(parameters: dict[str, Any]) -> None:
         assert len(violation.actions) == expected[name] or name in proof.long
 
 
-SIZES = [(name, *size) for name in PIPELINES for size in ((1, 1), (1, 2), (2, 2))]
+BEYOND = ("transaction-async", 1, 2)
+"""Not proved: iterations are only known modulo 4 there, which does not tell two ahead from two behind."""
+SIZES = [(name, *size) for name in PIPELINES for size in ((1, 1), (1, 2), (2, 2)) if (name, *size) != BEYOND]
 
 
 @pytest.mark.parametrize(("name", "stages", "consumers"), [*SIZES, ("tma-async", 3, 2), ("ordered-sequence", 4, 2)])
@@ -166,6 +168,15 @@ def test_the_pipeline_classes_are_proved(name: str, stages: int, consumers: int)
     assert not explore(machine).violations
     assert set(proof.verdicts.values()) == {PROVED}, proof.reasons
     assert not proof.violations
+
+
+def test_what_the_invariants_cannot_show_is_undetermined() -> None:
+    name, stages, consumers = BEYOND
+    machine = compile_pipeline(PIPELINES[name](stages=stages, consumers=consumers))
+    assert not explore(machine).violations
+    proof = prove(machine, timeout=120, depth=4)
+    assert set(proof.verdicts.values()) == {UNDETERMINED}
+    assert all(proof.reasons.values())
 
 
 # ---------------------------------------------------------------- proofs that must not succeed
