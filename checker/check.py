@@ -9,7 +9,7 @@ from typing import Any
 
 from checker import waiting
 from checker.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result
-from checker.search import Exploration, Violation, explore, is_undetermined
+from checker.search import Exploration, Violation, explore, is_undetermined, memory_bound
 from checker.trace import execute, make_trace
 from spec.compile import compile_pipeline
 from spec.errors import SpecError
@@ -45,7 +45,11 @@ def check_pipeline(
     asked = _asked(machine, properties)
     answers = []
     if "search" in engine:
-        answers.append(_by_search(machine, asked, reduced, {"limit": limit, "timeout": timeout, "memory": memory}))
+        answers.append(
+            _by_search(
+                machine, asked, reduced, {"limit": limit, "timeout": timeout, "memory": memory or memory_bound()}
+            )
+        )
     if "smt" in engine:
         answers.append(_by_smt(machine, asked, timeout or PROOF_TIMEOUT))
     findings, notes, extra = _agreed(answers)

@@ -7,6 +7,7 @@ the behaviour undefined (Check.halts) is not followed.
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
@@ -321,6 +322,11 @@ def is_undetermined(exploration: Exploration) -> str:
     if exploration.halted:
         return f"what follows a violation of {_and(tuple(exploration.halted))} is undefined and was not explored"
     return ""
+
+
+def memory_bound() -> int:
+    """Three quarters of the machine's memory: what a search may use unless it is told otherwise."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 * 3
 
 
 def resident_bytes() -> int:

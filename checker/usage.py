@@ -137,7 +137,7 @@ def make_parser() -> Parser:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=("search", "smt"), default="search", help="search (default) or smt")
     _add_bounds(parser)
-    parser.add_argument("--memory", type=whole(1, 4096), default=0, metavar="GIB", help="resident memory")
+    parser.add_argument("--memory", type=whole(1, 4096), default=0, metavar="GIB", help="default: 3/4 of it")
     parser.add_argument(
         "--unreduced", action="store_true", help="search every schedule, even those that nobody can tell apart"
     )

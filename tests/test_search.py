@@ -161,7 +161,7 @@ def test_reduction_agrees_on_the_library(name, stages, consumers):
 @pytest.mark.parametrize("stages", [1, 2])
 def test_reduction_agrees_on_broken_protocols(kernel, expected, stages):
     whole = compile_pipeline(kernel(stages=stages))
-    full, reduced = explore(whole, enough=20_000), explore(whole, reduced=True, enough=20_000)
+    full, reduced = explore(whole, enough=2_000), explore(whole, reduced=True, enough=2_000)
     assert bool(full.violations) == bool(reduced.violations)
     for violation in reduced.violations.values():
         run = execute(whole, violation.actions)
