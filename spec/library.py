@@ -15,7 +15,7 @@ from spec.cutlass import (
     PipelineTransactionAsync,
 )
 from spec.pipeline import Body, Pipeline, Threads, role, tile
-from spec.state import LAPS
+from spec.state import ring_period
 
 WARPGROUP = 128
 STAGE_BYTES = 32_768
@@ -190,7 +190,12 @@ class OrderedSequence(Pipeline):
     consumers = 2
 
     order = OrderedSequenceBarrier("stages", "consumers", group=WARPGROUP)
-    work = tile(bytes=128, holds=lambda self: LAPS * self.consumers - 1)
+    work = tile(bytes=128, holds=lambda self: self.turns - 1)
+
+    @property
+    def turns(self) -> int:
+        """Turns at one buffer after which their numbers recur."""
+        return ring_period(self.stages) // self.stages * self.consumers
 
     @role(warpgroups=1, copies="consumers")
     def group(self, me: Threads) -> Body:
@@ -198,7 +203,7 @@ class OrderedSequence(Pipeline):
         for _ in self.loop():
             turn = state.tag // self.stages * self.consumers + me.copy
             yield from self.order.wait(state, me.copy)
-            yield self.work[state].read(tag=(turn - 1) % (LAPS * self.consumers))
+            yield self.work[state].read(tag=(turn - 1) % self.turns)
             yield self.work[state].write(tag=turn)
             yield from self.order.arrive(state, me.copy, me)
             state = state + 1

@@ -31,7 +31,7 @@ from spec.asynchronous import BULK_GROUPS, MMA_GROUPS
 from spec.errors import Source, SpecError, here, place_of
 from spec.handles import Array, Tile, number, one_tile, plain_tag
 from spec.hopper import CTA_THREADS
-from spec.state import LAPS, Count
+from spec.state import Count, ring_period
 
 Body: TypeAlias = Generator[op.Operation, Any, Any]
 Parameter: TypeAlias = int | str | Callable[[Any], int]
@@ -244,7 +244,7 @@ class Pipeline:
             return iter(range(trips))
         if trips not in ("all", "forever"):
             raise SpecError(f"a loop of {trips!r} trips: use a number, 'all' or 'forever'")
-        return self._endless(period or self.default_period or LAPS * max(1, self.stages), trips == "all", name)
+        return self._endless(period or self.default_period or ring_period(self.stages), trips == "all", name)
 
     def forever(self, *, period: int = 0) -> Iterator[Any]:
         """A loop that never ends."""

@@ -27,7 +27,7 @@ from spec.ghost import Ghost
 from spec.handles import Array, Barrier, Tile
 from spec.layout import Component
 from spec.pipeline import Pipeline, RoleDeclaration, Threads
-from spec.state import LAPS, Count, Phase, PipelineState
+from spec.state import Count, Phase, PipelineState, ring_period
 
 MAX_LOCATIONS = 50_000
 MAX_LINES_BETWEEN_YIELDS = 200_000
@@ -336,7 +336,7 @@ class _Walk:
     def _normal(self, value: Any, name: str, place: Source) -> Hashable:
         if isinstance(value, PipelineState):
             self._states.append(value)
-            ring = LAPS * value.stages or 1
+            ring = ring_period(value.stages)
             early = min(value.number, value.stages)
             return ("state", value.stages, value.index, value.lap & 1, value.number % ring, early, value.flipped)
         if isinstance(value, Phase):

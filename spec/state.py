@@ -18,6 +18,12 @@ LAPS = 4
 one whole period of (index, phase) still differs from the right data."""
 
 
+def ring_period(stages: int) -> int:
+    """Iterations after which the state of a ring recurs: LAPS laps, twice that for a single stage, where one iteration is
+    a lap and roles that are two apart must not look like roles that are two apart the other way round."""
+    return LAPS * max(stages, 2)
+
+
 class Lineage:
     """The identity shared by a PipelineState and all states advanced from it."""
 
@@ -77,12 +83,12 @@ class PipelineState:
     @property
     def count(self) -> Count:
         """How often the state was advanced; it can be compared with numbers up to the number of stages."""
-        return Count(self.number, max(1, LAPS * self.stages), exact=self.stages)
+        return Count(self.number, ring_period(self.stages), exact=self.stages)
 
     @property
     def tag(self) -> int:
         """The count as a content tag: what the buffer of this stage should hold."""
-        return self.number % (LAPS * self.stages) if self.stages else 0
+        return self.number % ring_period(self.stages) if self.stages else 0
 
     def advance(self, steps: int) -> PipelineState:
         """The state `steps` further on (:225-241); equal to that many increments for every number of steps."""

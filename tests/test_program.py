@@ -10,7 +10,7 @@ from spec.compile import compile_pipeline
 from spec.errors import SpecError
 from spec.pipeline import Pipeline, barrier, role, tile
 from spec.program import Program, trace_programs
-from spec.state import LAPS, PipelineState
+from spec.state import LAPS, PipelineState, ring_period
 
 
 class Ring(Pipeline):
@@ -51,10 +51,10 @@ def explored(pipeline: Pipeline) -> Exploration:
 
 @pytest.mark.parametrize("stages", range(1, 5))
 def test_endless_loop_closes_when_its_states_recur(stages: int) -> None:
-    """A decision, three operations and an end for each iteration of LAPS laps, and of a first lap of its own."""
+    """A decision and three operations for each iteration of the period, and of a first lap of its own."""
     for number in range(2):
         closed = program(Ring(stages=stages), number)
-        iterations = LAPS * stages + stages
+        iterations = ring_period(stages) + stages
         assert sum(bool(node.loop) for node in closed.nodes) == iterations
         assert len(operations(closed)) == 3 * iterations
         assert all(node.successors for node in closed.nodes if node.operation is not None)

@@ -156,9 +156,7 @@ def test_random_rings_agree_with_search(parameters: dict[str, Any]) -> None:
         assert len(violation.actions) == expected[name] or name in proof.long
 
 
-BEYOND = (("transaction-async", 1, 1), ("transaction-async", 1, 2))
-"""Not proved: of two producers whose iterations are known modulo 4, it cannot be said which is two ahead."""
-SIZES = [(name, *size) for name in PIPELINES for size in ((1, 1), (1, 2), (2, 2)) if (name, *size) not in BEYOND]
+SIZES = [(name, *size) for name in PIPELINES for size in ((1, 1), (1, 2), (2, 2))]
 
 
 @pytest.mark.parametrize(("name", "stages", "consumers"), [*SIZES, ("tma-async", 3, 2), ("ordered-sequence", 4, 2)])
@@ -170,11 +168,9 @@ def test_the_pipeline_classes_are_proved(name: str, stages: int, consumers: int)
     assert not proof.violations
 
 
-@pytest.mark.parametrize(("name", "stages", "consumers"), BEYOND)
-def test_what_the_invariants_cannot_show_is_undetermined(name: str, stages: int, consumers: int) -> None:
-    machine = compile_pipeline(PIPELINES[name](stages=stages, consumers=consumers))
-    assert not explore(machine).violations
-    proof = prove(machine, timeout=120, depth=4)
+def test_what_time_does_not_allow_is_undetermined() -> None:
+    machine = compile_pipeline(PIPELINES["tma-async"](stages=2))
+    proof = prove(machine, timeout=0.2, depth=4)
     assert set(proof.verdicts.values()) == {UNDETERMINED}
     assert all(proof.reasons.values())
 

@@ -1,0 +1,35 @@
+"""Search and bounded Z3 agree on every broken program: the same violations, each after the same number of steps."""
+
+from __future__ import annotations
+
+import pytest
+from corpus.table import CASES
+
+from checker.search import explore
+from checker.smt import bounded
+from checker.trace import execute
+from spec.compile import compile_pipeline
+from spec.machine import LIMIT
+
+DEEPEST = 16
+"""Programs with longer schedules are compared up to their shortest violation only."""
+BROKEN = [pytest.param(case.broken, id=case.id) for case in CASES if case.broken is not None]
+
+
+@pytest.mark.parametrize("pipeline", BROKEN)
+def test_same_violations_after_as_many_steps(pipeline):
+    machine = compile_pipeline(pipeline)
+    searched = {
+        property: len(violation.actions)
+        for property, violation in explore(machine).violations.items()
+        if property != LIMIT
+    }
+    depth = max(searched.values())
+    depth = depth if depth <= DEEPEST else min(searched.values())
+    found = bounded(machine, depth)
+    assert not found.ran_out
+    assert {property: len(violation.actions) for property, violation in found.violations.items()} == {
+        property: length for property, length in searched.items() if length <= depth
+    }
+    for violation in found.violations.values():
+        execute(machine, violation.actions)
