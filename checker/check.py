@@ -105,7 +105,7 @@ def _by_search(machine: Machine, asked: Sequence[str], reduced: bool, bounds: di
 
 
 def _by_smt(machine: Machine, asked: Sequence[str], timeout: float) -> _Answer:
-    from checker.induction import prove
+    from checker.prove.induction import prove
 
     proof = prove(machine, asked, timeout=timeout)
     findings = []

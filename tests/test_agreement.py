@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from corpus.table import CASES
 
+from checker.prove.bounded import bounded
 from checker.search import explore
-from checker.smt import bounded
 from checker.trace import execute
 from spec.compile import compile_pipeline
 from spec.machine import LIMIT

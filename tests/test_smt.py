@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from checker.induction import prove, strengthen
-from checker.invariants import candidates
+from checker.prove.bounded import bounded, violation_of
+from checker.prove.induction import prove, strengthen
+from checker.prove.invariants import candidates
+from checker.prove.tables import Candidate
+from checker.prove.unroll import initial_state, relation, take
+from checker.prove.walk import walk
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import explore
-from checker.smt import bounded, violation_of
-from checker.tables import Candidate
-from checker.unroll import initial_state, relation, take
-from checker.walk import walk
 from spec.compile import compile_pipeline
 from spec.errors import Source, SpecError
 from spec.expr import FALSE, TRUE, Field, Lit, evaluate

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise, product
 from math import gcd
 
-from checker.tables import (
+from checker.prove.tables import (
     Candidate,
     Graph,
     Model,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from checker.tables import (
+from checker.prove.tables import (
     Candidate,
     Graph,
     Model,

@@ -17,15 +17,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from checker.invariants import candidates, learned
-from checker.progressing import OutOfTime, never_stuck
+from checker.prove.bounded import Bounded, Unrolling, deepen, violation_of, wanted_properties
+from checker.prove.invariants import candidates, learned
+from checker.prove.progressing import OutOfTime, never_stuck
+from checker.prove.tables import Candidate
+from checker.prove.unroll import Relation, relation
+from checker.prove.walk import Values, Walk, compile_tests, walk
 from checker.read_z3 import Term, conjunction, disjunction, number_in, z3_module, z3_term
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import Violation
-from checker.smt import Bounded, Unrolling, deepen, violation_of, wanted_properties
-from checker.tables import Candidate
-from checker.unroll import Relation, relation
-from checker.walk import Values, Walk, compile_tests, walk
 from spec.machine import LIMIT, Check, Machine
 
 CHAIN = 3
@@ -100,7 +100,7 @@ class _Prover:
 
     def run(self) -> Proof:
         result = self.result
-        seen = walk(self.machine, seconds=min(1.0, self.timeout / 4))
+        seen = walk(self.machine, seconds=min(5.0, self.timeout / 4))
         self.moved = seen.rounds or ("deadlock" in seen.suspects and any(seen.taken))
         suspects = [name for name in seen.suspects if name in self.asked]
         if suspects:

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from checker.prove.unroll import Relation, initial_state, relation, renaming, state_terms, take
 from checker.read_z3 import Term, number_in, symbol, z3_module
 from checker.search import Violation
-from checker.unroll import Relation, initial_state, relation, renaming, state_terms, take
 from spec.expr import evaluate
 from spec.machine import LIMIT, Check, Machine
 

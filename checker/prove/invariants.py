@@ -2,16 +2,16 @@
 say.
 
 All of them are guesses. What a template says is true of the pipelines that it was made for, and nothing rests on it:
-a candidate counts only after checker.induction has shown that it holds at the start and that every step keeps all of
-them.
+a candidate counts only after checker.prove.induction has shown that it holds at the start and that every step keeps
+all of them.
 """
 
 from __future__ import annotations
 
-from checker.agreements import agreement_candidates
-from checker.clocks import barrier_candidates
-from checker.tables import Candidate, model_of
-from checker.walk import Walk
+from checker.prove.agreements import agreement_candidates
+from checker.prove.clocks import barrier_candidates
+from checker.prove.tables import Candidate, model_of
+from checker.prove.walk import Walk
 from spec.accesses import in_locations
 from spec.expr import Lit
 from spec.machine import Machine

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from checker.prove.tables import graph_of, reaching
 from checker.read_python import python_source
-from checker.tables import graph_of, reaching
 from spec.expr import Expr, Lit
 from spec.machine import Check, Machine
 
@@ -45,7 +45,7 @@ def compile_tests(machine: Machine, conditions: Sequence[Expr]) -> Callable[[Val
     return _compiled(lines, "failing")
 
 
-def walk(machine: Machine, *, seconds: float = 1.0, runs: int = 60, steps: int = 600) -> Walk:
+def walk(machine: Machine, *, seconds: float = 5.0, runs: int = 400, steps: int = 1200) -> Walk:
     """Walks until every action was taken, or for so many seconds, runs and steps per run."""
     return _Walker(machine).run(time.perf_counter() + seconds, runs, steps)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from checker.prove.reorder import footprints, independent, processes_of
 from checker.read_z3 import (
     MovedPlaces,
     Places,
@@ -25,7 +26,6 @@ from checker.read_z3 import (
     z3_module,
     z3_term,
 )
-from checker.reorder import footprints, independent, processes_of
 from spec.expr import Expr, evaluate
 from spec.machine import Check, Machine
 
@@ -59,7 +59,7 @@ class Relation:
 
 
 def relation(machine: Machine, *, ordered: bool = True) -> Relation:
-    """The relation of a machine; `ordered` adds the constraint on neighbouring steps (see checker.reorder)."""
+    """The relation of a machine; `ordered` adds the constraint on neighbouring steps (see checker.prove.reorder)."""
     return _Builder(machine).build(ordered)
 
 

@@ -22,9 +22,9 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
+from checker.prove.tables import Graph, graph_of
+from checker.prove.unroll import Relation
 from checker.read_z3 import Term, conjunction, disjunction, is_true, number_in, z3_module, z3_term
-from checker.tables import Graph, graph_of
-from checker.unroll import Relation
 from spec.expr import evaluate, fields_of
 from spec.machine import Action, Machine
 
