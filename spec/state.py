@@ -19,8 +19,8 @@ one whole period of (index, phase) still differs from the right data."""
 
 
 def ring_period(stages: int) -> int:
-    """Iterations after which the state of a ring recurs: LAPS laps, and twice that for a single stage, where an iteration
-    is a lap and roles that are two apart must not look like roles that are two apart the other way round.
+    """Iterations after which the state of a ring recurs: LAPS laps, and twice that for a single stage, where an
+    iteration is a lap and roles that are two apart must not look like roles that are two apart the other way round.
     """
     return LAPS * max(stages, 2)
 
