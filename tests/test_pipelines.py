@@ -293,9 +293,18 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "expected"), BROKEN)
-@pytest.mark.parametrize("stages", [1, 2])
+SAME_WITH_ONE_STAGE = (WaitsOnTheWrongStage,)
+"""With a single stage the next stage is the same one: nothing is wrong."""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected", "stages"),
+    [
+        (kernel, expected if stages == 2 or kernel not in SAME_WITH_ONE_STAGE else set(), stages)
+        for kernel, expected in BROKEN
+        for stages in (1, 2)
+    ],
+)
 def test_broken_protocol_is_found(kernel, expected, stages):
-    if kernel is WaitsOnTheWrongStage and stages == 1:
-        pytest.skip("with one stage the next stage is the same one")
-    assert expected <= violated(kernel(stages=stages))
+    found = violated(kernel(stages=stages))
+    assert expected <= found if expected else not found
