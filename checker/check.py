@@ -157,11 +157,14 @@ def _finding(machine: Machine, property: str, violations: dict[str, Violation], 
 
 
 def _at_the_end(machine: Machine, property: str, deadlock: Violation | None) -> Violation | None:
-    """The violation that a deadlock shows besides itself: a barrier that can never get the arrivals that it counts."""
+    """The violation that a deadlock shows besides itself: a barrier that has never completed a phase, and cannot."""
     if deadlock is None or property != "arrival-count":
         return None
-    state = execute(machine, deadlock.actions).last
-    barrier = waiting.never_enough(machine, state, deadlock.stuck)
+    run = execute(machine, deadlock.actions)
+    barrier = waiting.never_enough(machine, run.last, deadlock.stuck)
+    phase = f"{barrier}.phase"
+    if barrier and any(step.before[phase] != run.last[phase] for step in run.steps):
+        return None
     return Violation(property, "", barrier, deadlock.actions, False, deadlock.stuck) if barrier else None
 
 
