@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spec.expr import Apply, Expr, Lit, fold
+from spec.expr import Apply, Expr, fold
 
 
 def python_source(expr: Expr, name_of: Callable[[str], str], memo: dict[int, str] | None = None) -> str:
@@ -34,7 +34,3 @@ def _operation(node: Apply, parts: list[str]) -> str:
         case "lt":
             return f"({parts[0]} < {parts[1]})"
     return f"({parts[1]} if {parts[0]} else {parts[2]})"
-
-
-def is_constant(expr: Expr, value: int) -> bool:
-    return isinstance(expr, Lit) and expr.value == value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import linecache
 import os
 import re
-from collections.abc import Sequence
 
 from checker.result import PROVED, UNDETERMINED, VIOLATED, Result, Trace, TraceStep
 
@@ -215,7 +214,3 @@ def _wrap(text: str, indent: str) -> list[str]:
         lines.append(text[:cut].rstrip())
         text = indent + text[cut:].lstrip()
     return [*lines, text.rstrip()]
-
-
-def join(texts: Sequence[str]) -> str:
-    return "\n\n".join(texts)

@@ -144,6 +144,33 @@ def test_what_follows_undefined_behaviour_is_undetermined():
     assert found["deadlock"].verdict == UNDETERMINED and "undefined" in found["deadlock"].note
 
 
+def test_a_barrier_that_worked_before_does_not_count_too_many_arrivals():
+    """The producer ends one iteration early: a trip count to blame, not the barrier's count."""
+
+    class EndsEarly(Pipeline):
+        stages = 1
+        arrivals = 1
+        loads = 1
+        full = barrier(arrivals="arrivals")
+
+        @role(warps=1)
+        def producer(self):
+            for _ in range(self.loads):
+                yield self.full.arrive()
+
+        @role(warps=1)
+        def consumer(self):
+            for k in range(2):
+                yield self.full.wait(k & 1)
+
+    def verdict(**parameters):
+        result = check_pipeline(EndsEarly(**parameters), command="spec")
+        return {finding.id: finding.verdict for finding in result.findings}
+
+    assert verdict()["deadlock"] == VIOLATED and verdict()["arrival-count"] == PROVED
+    assert verdict(arrivals=2)["deadlock"] == verdict(arrivals=2)["arrival-count"] == VIOLATED
+
+
 # ---------------------------------------------------------------- reduction
 
 
@@ -167,6 +194,59 @@ def test_reduction_agrees_on_broken_protocols(kernel, expected, stages):
         run = execute(whole, violation.actions)
         if violation.property != "deadlock":
             assert violation.property in {check.property for check in run.violated}
+
+
+def test_reduction_sees_a_wait_that_is_lapped_while_its_role_rests():
+    """The waiter passes at once and signals something else at once; the other role could have arrived twice before."""
+
+    class ArrivesTwice(Pipeline):
+        stages = 1
+        observation = False
+        b = barrier(arrivals=1)
+        c = barrier(arrivals=1)
+
+        @role(warps=1)
+        def arrives(self):
+            yield self.b.arrive()
+            yield self.b.arrive()
+
+        @role(warps=1)
+        def waits(self):
+            yield self.b.wait(0)
+            yield self.c.arrive()
+            yield self.b.wait(1)
+
+    for observation in (False, True):
+        whole = compile_pipeline(ArrivesTwice(observation=observation))
+        assert "phase-lapped" in explore(whole).violations
+        assert "phase-lapped" in explore(whole, reduced=True).violations
+
+
+def test_reduction_lets_a_copy_land_that_laps_a_resting_role():
+    class LoadsTwice(Pipeline):
+        stages = 2
+        observation = False
+        b = barrier(arrivals=1, slots=1)
+        c = barrier(arrivals=1, slots=1)
+        a = tile(bytes=16)
+
+        @role(warps=1)
+        def loads(self):
+            for k in range(2):
+                yield self.b.arrive_expect_tx(16)
+                yield self.a[k].load(signals=self.b[0])
+                if k == 0:
+                    yield self.b.wait(0)
+
+        @role(warps=1)
+        def waits(self):
+            yield self.b.wait(0)
+            yield self.c.arrive()
+            yield self.b.wait(1)
+
+    whole = compile_pipeline(LoadsTwice())
+    assert "phase-lapped" in explore(whole).violations
+    assert "phase-lapped" in explore(whole, reduced=True).violations
 
 
 def test_reduction_never_reorders_what_can_be_noticed():

@@ -26,7 +26,7 @@ from checker.prove.walk import Values, Walk, compile_tests, walk
 from checker.read_z3 import Term, conjunction, disjunction, number_in, z3_module, z3_term
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import Violation
-from spec.machine import LIMIT, Check, Machine
+from spec.machine import Check, Machine
 
 CHAIN = 3
 """How many candidates of one chain are tried."""
@@ -363,8 +363,3 @@ def _all_checks(machine: Machine) -> Iterable[Check]:
             yield from location.checks
     for action in machine.actions:
         yield from action.checks
-
-
-def is_limited(proof: Proof) -> bool:
-    """Whether the model's own bounds were hit: then nothing is decided beyond the violations."""
-    return LIMIT in proof.violations
