@@ -51,7 +51,8 @@ def check_pipeline(
             )
         )
     if "smt" in engine:
-        answers.append(_by_smt(machine, asked, timeout or PROOF_TIMEOUT))
+        covered = bool(answers) and all(finding.verdict == PROVED for finding in answers[0].findings)
+        answers.append(_by_smt(machine, asked, timeout or PROOF_TIMEOUT, covered))
     findings, notes, extra = _agreed(answers)
     trips = machine.parameters.get("trips")
     return Result(
@@ -104,10 +105,10 @@ def _by_search(machine: Machine, asked: Sequence[str], reduced: bool, bounds: di
     )
 
 
-def _by_smt(machine: Machine, asked: Sequence[str], timeout: float) -> _Answer:
+def _by_smt(machine: Machine, asked: Sequence[str], timeout: float, covered: bool) -> _Answer:
     from checker.prove.induction import prove
 
-    proof = prove(machine, asked, timeout=timeout)
+    proof = prove(machine, asked, timeout=timeout, covered=covered)
     findings = []
     for property in asked:
         finding = _finding(machine, property, proof.violations, proof.reasons.get(property, ""))

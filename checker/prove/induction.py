@@ -64,15 +64,16 @@ def prove(
     timeout: float = 60.0,
     guesses: Sequence[Candidate] | None = None,
     depth: int = UNBOUNDED,
+    covered: bool = False,
 ) -> Proof:
     """Proves or refutes each property (default: all) for every schedule and every number of steps, within `timeout`
     seconds.
 
     guesses: candidate invariants to use in place of the generated ones. depth: the most steps in which violations are
-    looked for. Raises ValueError for a property that the
-    machine does not have, and for an empty set of properties.
+    looked for. covered: a complete search has said already which actions can be taken, so that nothing is noted about
+    them. Raises ValueError for a property that the machine does not have, and for an empty set of properties.
     """
-    return _Prover(machine, wanted_properties(machine, properties), timeout, guesses, depth).run()
+    return _Prover(machine, wanted_properties(machine, properties), timeout, guesses, depth, covered).run()
 
 
 class _Prover:
@@ -83,8 +84,10 @@ class _Prover:
         timeout: float,
         guesses: Sequence[Candidate] | None,
         depth: int,
+        covered: bool,
     ) -> None:
         self.machine, self.timeout, self.guesses, self.depth = machine, timeout, guesses, depth
+        self.covered = covered
         self.start = time.perf_counter()
         self.wanted = wanted
         self.halting = list(dict.fromkeys(check.property for check in _all_checks(machine) if check.halts))
@@ -178,7 +181,8 @@ class _Prover:
                 result.reasons[name] = reason
             else:
                 result.verdicts[name] = PROVED
-        self._note_unused(solver, seen)
+        if not self.covered:
+            self._note_unused(solver, seen)
 
     def _solver(self, terms: Iterable[Term]) -> Term:
         solver = z3_module().SolverFor("QF_FD")
