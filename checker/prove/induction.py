@@ -28,6 +28,8 @@ from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import Violation
 from spec.machine import Check, Machine
 
+EVERY = 4
+"""Which of the walks' states candidates are tried on before Z3 is asked: neighbours mostly refute the same ones."""
 CHAIN = 3
 """How many candidates of one chain are tried."""
 CHUNK = 8
@@ -291,7 +293,7 @@ class _Houdini:
         self.tests: Callable[[Values], list[int]] = compile_tests(step.machine, [guess.holds for guess in guesses])
         self.active = dict.fromkeys(range(len(guesses)))
         initial = tuple(variable.initial for variable in step.machine.variables)
-        for state in (initial, *seen.states):
+        for state in (initial, *seen.states[::EVERY]):
             for number in self.tests(state):
                 self.active.pop(number, None)
         self._shorten_chains()
