@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from checker import waiting
@@ -35,13 +35,39 @@ def check_pipeline(
     memory: int = 0,
     reduced: bool = True,
 ) -> Result:
-    """Decides the properties of a pipeline. engine: "search", "smt" or "search+smt"; two engines must agree.
+    """Decides the properties of a pipeline; the options are those of check_machine."""
+    start = time.perf_counter()
+    machine = compile_pipeline(pipeline)
+    result = check_machine(
+        machine,
+        command=command,
+        properties=properties,
+        engine=engine,
+        limit=limit,
+        timeout=timeout,
+        memory=memory,
+        reduced=reduced,
+    )
+    return replace(result, seconds=time.perf_counter() - start)
+
+
+def check_machine(
+    machine: Machine,
+    *,
+    command: str,
+    properties: Sequence[str] = (),
+    engine: str = "search",
+    limit: int = 0,
+    timeout: float = 0.0,
+    memory: int = 0,
+    reduced: bool = True,
+) -> Result:
+    """Decides the properties of a machine. engine: "search", "smt" or "search+smt"; two engines must agree.
 
     reduced: search first without the schedules that nobody can tell apart, and only if anything is wrong there again
     with all of them, for the shortest trace of every property.
     """
     start = time.perf_counter()
-    machine = compile_pipeline(pipeline)
     asked = _asked(machine, properties)
     answers = []
     if "search" in engine:
