@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,14 @@ MBARRIER_BYTES = 8
 
 
 class Component:
-    """A part of a pipeline that brings its own barriers, declared as a class attribute of the pipeline.
+    """A part of a pipeline that brings its own barriers or buffers, declared as a class attribute of the pipeline.
 
     `arrays` gives its declarations by name; they become `<attribute>.<name>` of the owner and attributes of the
     component.
     """
 
-    def arrays(self, owner: Pipeline) -> dict[str, BarrierDeclaration]:
-        raise SpecError(f"{type(self).__name__} must say which barriers it has")
+    def arrays(self, owner: Pipeline) -> Mapping[str, BarrierDeclaration | TileDeclaration]:
+        raise SpecError(f"{type(self).__name__} must say which barriers and buffers it has")
 
     def bind(self, owner: Pipeline, prefix: str, arrays: dict[str, Array]) -> Component:
         """The component with its owner and its arrays in place; a copy, so that a class attribute serves many

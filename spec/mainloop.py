@@ -1,0 +1,240 @@
+"""The mainloop collectives of CUTLASS's warp-specialised GEMMs: TMA fills the stages of A and B, WGMMA drains them.
+
+Line numbers are those of gemm/collective/sm90_mma_tma_gmma_{ss,rs}_warpspecialized.hpp in CUTLASS 4.2. In the ss form
+WGMMA reads both operands from shared memory; in the rs form the warpgroup loads A into registers itself (ldmatrix),
+k-block by k-block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, TypeAlias
+
+from spec.asynchronous import MMA_GROUPS
+from spec.cutlass import PipelineTmaAsync
+from spec.errors import SpecError
+from spec.operations import Operation
+from spec.pipeline import Body, Pipeline, Threads, role
+from spec.state import PipelineState
+from spec.tensors import Tensor
+
+WARPGROUP = 128
+
+Advanced: TypeAlias = Generator[Operation, Any, PipelineState]
+"""A verb whose value is the state that the caller goes on with."""
+Consumed: TypeAlias = Generator[Operation, Any, tuple[PipelineState, int]]
+"""A verb whose value is the first stage that is still to be released, and the number of such stages."""
+
+
+class MainloopCollective(Pipeline):
+    """CollectiveMma without its arithmetic, for kernels to build on.
+
+    stages: of A and B (2 or more, ss:137). k_tiles: k-tiles of one output tile; "all" is every number from `least` on.
+    mmas_in_flight: K_PIPE_MMAS, k-tiles that are released late (1, ss:264; not used by the rs form). pending: the N of
+    the warpgroup_wait<N> of each release; -1 is CUTLASS's own: K_PIPE_MMAS, or 2 in the rs form (rs:683). release:
+    "after" that wait, as CUTLASS does, or "before" it. k_blocks, release_block: MMA k-iterations of a k-tile, and the
+    one at which the rs form releases (1, rs:684).
+    bytes_a, bytes_b: of one stage. without: CUTLASS's parts to leave out, separated by commas.
+    """
+
+    stages = 4
+    k_tiles: int | str = "all"
+    form = "ss"
+    mmas_in_flight = 1
+    pending = -1
+    release = "after"
+    k_blocks = 4
+    release_block = 1
+    bytes_a = 16_384
+    bytes_b = 16_384
+    without = ""
+
+    mainloop = PipelineTmaAsync(consumers="mma_threads", bytes=lambda self: self.bytes_a + self.bytes_b)
+    a = Tensor("stages", "bytes_a", lambda self: self.mainloop_address)
+    b = Tensor("stages", "bytes_b", lambda self: self.mainloop_address + self.stages * self.bytes_a)
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        if self.form not in ("ss", "rs"):
+            raise SpecError(f"form={self.form!r}: use ss (both operands from shared memory) or rs (A from registers)")
+        if self.release not in ("after", "before"):
+            raise SpecError(f"release={self.release!r}: use after or before (the wait)")
+        if not 0 <= self.wait_group < MMA_GROUPS:
+            raise SpecError(f"wgmma.wait_group {self.wait_group}: use 0 to {MMA_GROUPS - 1}")
+        unknown = [part for part in self.left_out if part not in self.parts()]
+        if unknown:
+            raise SpecError(f"without={unknown[0]!r}: {self.name} has {', '.join(self.parts())}")
+
+    @classmethod
+    def parts(cls) -> tuple[str, ...]:
+        """What `without` may name."""
+        return ("load_tail", "mma_tail")
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        return tuple(self.without.split(",")) if self.without else ()
+
+    def has(self, part: str) -> bool:
+        """Whether the model does what CUTLASS does there."""
+        return part not in self.left_out
+
+    @property
+    def mma_threads(self) -> int:
+        """Threads that release a stage of A and B (num_consumers)."""
+        raise SpecError(f"{self.name} must say how many threads consume a stage")
+
+    @property
+    def mainloop_address(self) -> int:
+        """The first byte of A and B."""
+        return 0
+
+    @property
+    def mainloop_bytes(self) -> int:
+        return self.stages * (self.bytes_a + self.bytes_b)
+
+    @property
+    def least(self) -> int:
+        """The fewest k-tiles that the shape of the collective's loops allows."""
+        return 2 if self.form == "rs" else 1
+
+    @property
+    def wait_group(self) -> int:
+        """The N of warpgroup_wait<N> before a release."""
+        return self.pending if self.pending >= 0 else 2 if self.form == "rs" else self.mmas_in_flight
+
+    def k_loop(self, after: int = 0) -> Iterator[Any]:
+        """The k-tiles of an output tile but for the first `after` ones."""
+        if isinstance(self.k_tiles, int):
+            yield from range(self.k_tiles - after)
+            return
+        yield from range(self.least - after)
+        yield from self.loop(self.k_tiles)
+
+    # -- producer
+
+    def mainloop_load(self, write: PipelineState) -> Advanced:
+        """`load`, ss:296-372, by the elected lane: A and B of every k-tile; gives the state for the next output
+        tile.
+        """
+        for _ in self.k_loop():
+            yield from self.mainloop.producer_acquire(write)
+            yield self.a.part("stage", write).load(signals=self.mainloop.full[write])
+            yield self.b.part("stage", write).load(signals=self.mainloop.full[write])
+            write = write + 1
+        return write
+
+    def mainloop_load_tail(self, write: PipelineState) -> Body:
+        """`load_tail`, ss:375-389, by the elected lane: waits until every stage is released."""
+        if self.has("load_tail"):
+            yield from self.mainloop.producer_tail(write)
+
+    # -- consumer
+
+    def mainloop_mma(self, read: PipelineState, me: Threads) -> Consumed:
+        """`mma`, all k-tiles of an output tile: gives the first stage not released yet, and how many there are."""
+        if self.form == "rs":
+            return (yield from self._mma_rs(read, me))
+        return (yield from self._mma_ss(read, me))
+
+    def mainloop_mma_tail(self, release: PipelineState, left: int, me: Threads) -> Advanced:
+        """`mma_tail`, ss:557-573: waits for all WGMMAs and releases what is left; gives the state after it."""
+        if self.has("mma_tail"):
+            yield self.mma_wait(0)
+            for stage in range(left):
+                yield from self.mainloop.consumer_release(release + stage, me)
+        return release + left
+
+    def _mma_ss(self, read: PipelineState, me: Threads) -> Consumed:
+        """ss:392-554. The first k-tile is issued outside of all counts (:480-503), so K_PIPE_MMAS = 0, which :473
+        allows, waits for one k-tile too many, and so does an output tile of no k-tiles.
+        """
+        release = read
+        yield from self._k_tile_ss(read)
+        read, behind = read + 1, 1
+        for _ in self.k_loop(after=min(1, self.mmas_in_flight)):
+            yield from self._k_tile_ss(read)
+            read, behind = read + 1, behind + 1
+            if behind > self.mmas_in_flight:
+                yield from self._wait_and_release(release, me)
+                release, behind = release + 1, behind - 1
+        return release, min(behind, self.mmas_in_flight)
+
+    def _k_tile_ss(self, read: PipelineState) -> Body:
+        yield from self.mainloop.consumer_wait(read)
+        yield self.mma(self.a.part("stage", read), self.b.part("stage", read))
+
+    def _mma_rs(self, read: PipelineState, me: Threads) -> Consumed:
+        """rs:576-733. A k-tile is released while the next one is computed, at its k-block 1."""
+        release, last = read, self.k_blocks - 1
+        now, read = read, read + 1
+        yield from self._load_a(now)
+        for _ in range(last):
+            yield from self._k_block_rs(now)
+        yield self.mma_wait(self.wait_group)
+        yield self.b.part("stage", now).mma()
+        if self.k_tiles in (0, 1):
+            return release, 1
+        yield from self._load_a(read)
+        yield self.mma_wait(self.wait_group)
+        for _ in self.k_loop(after=2):
+            now, read = read, read + 1
+            for block in range(self.k_blocks):
+                yield from self._k_block_rs(now, following=read if block == last else None)
+                release = yield from self._after_block(block, release, me)
+        for block in range(last):
+            yield from self._k_block_rs(read)
+            release = yield from self._after_block(block, release, me)
+        yield self.b.part("stage", read).mma()
+        return read, 1
+
+    def _load_a(self, read: PipelineState) -> Body:
+        yield from self.mainloop.consumer_wait(read)
+        yield self.a.part("stage", read).read()
+
+    def _k_block_rs(self, now: PipelineState, following: PipelineState | None = None) -> Body:
+        """Loads A for the next k-block, which may be that of the following k-tile, and issues this k-block's WGMMA."""
+        if following is None:
+            yield self.a.part("stage", now).read()
+        else:
+            yield from self._load_a(following)
+        yield self.b.part("stage", now).mma()
+
+    def _after_block(self, block: int, release: PipelineState, me: Threads) -> Advanced:
+        if block != self.release_block:
+            yield self.mma_wait(self.wait_group)
+            return release
+        yield from self._wait_and_release(release, me)
+        return release + 1
+
+    def _wait_and_release(self, release: PipelineState, me: Threads) -> Body:
+        if self.release == "before":
+            yield from self.mainloop.consumer_release(release, me)
+        yield self.mma_wait(self.wait_group)
+        if self.release == "after":
+            yield from self.mainloop.consumer_release(release, me)
+
+
+class Mainloop(MainloopCollective):
+    """One output tile: the elected lane of the load warp, and `consumers` warpgroups that share each stage."""
+
+    _label = "mainloop"
+    consumers = 1
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        self.trips = self.k_tiles
+
+    @property
+    def mma_threads(self) -> int:
+        return WARPGROUP * self.consumers
+
+    @role(threads=1)
+    def load_warp(self) -> Body:
+        write = self.mainloop.producer_start()
+        write = yield from self.mainloop_load(write)
+        yield from self.mainloop_load_tail(write)
+
+    @role(warpgroups=1, copies="consumers")
+    def consumer(self, me: Threads) -> Body:
+        release, left = yield from self.mainloop_mma(self.mainloop.consumer_start(), me)
+        yield from self.mainloop_mma_tail(release, left, me)

@@ -1,0 +1,85 @@
+"""Staged tensors of the collectives in shared memory, where several groups of threads work on parts of one stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from spec.errors import SpecError
+from spec.handles import Array, Tile
+from spec.layout import Component
+from spec.pipeline import BarrierDeclaration, Parameter, Pipeline, TileDeclaration
+from spec.state import PipelineState
+
+Names: TypeAlias = Callable[[Any], tuple[str, ...]]
+"""Names that depend on the owner."""
+
+COPY_BYTES = 16
+"""Bulk copies move multiples of 16 bytes (PTX ISA 9.7.9.25.4)."""
+
+
+def one_part(owner: Pipeline) -> tuple[str, ...]:
+    """A tensor that nobody divides."""
+    return ("stage",)
+
+
+def alone(owner: Pipeline) -> tuple[str, ...]:
+    """A tensor that shares its bytes with no other."""
+    return ()
+
+
+class Tensor(Component):
+    """`stages` slots of `bytes` bytes each from `address` on, each slot in as many parts as `parts` names.
+
+    shares: the tensors declared before whose bytes this one is meant to overlay. reverse: the parts lie in a slot in
+    the opposite order, as those of a tensor with another layout do. A part is about an equal share of the bytes; how
+    large does not matter to anybody but its neighbours.
+    """
+
+    owner: Pipeline
+
+    def __init__(
+        self,
+        stages: Parameter,
+        bytes: Parameter,
+        address: Parameter,
+        *,
+        parts: Names = one_part,
+        shares: Names = alone,
+        reverse: Callable[[Any], bool] | None = None,
+    ) -> None:
+        self.stages, self.bytes, self.address = stages, bytes, address
+        self.parts, self.shares, self.reverse = parts, shares, reverse
+
+    def arrays(self, owner: Pipeline) -> Mapping[str, BarrierDeclaration | TileDeclaration]:
+        names, size, slots = self.parts(owner), owner.value(self.bytes), owner.value(self.stages)
+        if slots and (size % COPY_BYTES or size < COPY_BYTES * len(names)):
+            least = COPY_BYTES * len(names)
+            raise SpecError(f"a stage of {size} bytes: use a multiple of {COPY_BYTES} that is at least {least}")
+        order = names[::-1] if self.reverse is not None and self.reverse(owner) else names
+        cuts = [size * index // len(order) // COPY_BYTES * COPY_BYTES for index in range(len(order))] + [size]
+        start = {name: cuts[index] for index, name in enumerate(order)}
+        stop = {name: cuts[index + 1] for index, name in enumerate(order)}
+        shared = tuple(
+            f"{tensor}.{part}" for tensor in self.shares(owner) for part in getattr(type(owner), tensor).parts(owner)
+        )
+        return {
+            name: TileDeclaration(
+                bytes=stop[name] - start[name],
+                slots=slots,
+                shares=shared,
+                address=owner.value(self.address) + start[name],
+                stride=size,
+            )
+            for name in names
+        }
+
+    def part(self, name: str, at: PipelineState) -> Tile:
+        """The bytes of a stage that one group of threads works on."""
+        array: Array = getattr(self, name)
+        tile: Tile = array[at]
+        return tile
+
+    def all_parts(self, at: PipelineState) -> tuple[Tile, ...]:
+        """A whole stage."""
+        return tuple(self.part(name, at) for name in self.parts(self.owner))
