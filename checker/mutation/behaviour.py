@@ -1,0 +1,210 @@
+"""What a model shows: the sequences of hardware states and accesses that its schedules produce, and how two models'
+sequences compare.
+
+Two projections. "hardware": every field of every barrier, what buffers hold and what is in flight into them, which
+asynchronous accesses each role has in progress, every access when it starts, and the end of every role. "memory": the same
+without barriers. Steps that show nothing are left out, so that models are compared by what could be measured on them
+and not by how they get there. Two models whose sequences are the same cannot be told apart by any of the properties
+that speak of what happens (and a role that can go on for ever without showing anything does not exist here).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+
+from checker.packed import Successors, Violations, pack
+from spec import operations as op
+from spec.accesses import accesses_of
+from spec.control import blocks_inside
+from spec.machine import Machine, Variable
+from spec.program import Program
+
+SAME, FEWER, MORE, OTHER, OPEN = "same", "fewer", "more", "other", "open"
+"""How the sequences of a second model compare with those of a first one; open: the comparison was cut short."""
+HARDWARE, MEMORY = "hardware", "memory"
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """All states of a model. shown: what a state shows; steps: per state, (what the step does, next state)."""
+
+    shown: list[int]
+    steps: list[list[tuple[Hashable, int]]]
+
+
+def behaviour(
+    machine: Machine,
+    programs: tuple[Program, ...],
+    projection: str,
+    other: Machine,
+    most: int,
+    names: dict[Hashable, int],
+) -> Behaviour | None:
+    """The behaviour of a machine, or None if it has more than `most` states.
+
+    programs: those that the machine was compiled from. other: the machine to compare with; what only that one has is
+    shown as if it never changed here. names: numbers for what states show, shared by all behaviours to be compared.
+    """
+    packed = pack(machine)
+    show = _shows(machine, programs, projection, other, packed.shifts)
+    events = _events(machine, programs)
+    order, index = [packed.initial], {packed.initial: 0}
+    shown: list[int] = []
+    steps: list[list[tuple[Hashable, int]]] = []
+    out: Successors = []
+    bad: Violations = []
+    for state in order:
+        out.clear()
+        for shift, mask, functions in packed.roles:
+            functions[state >> shift & mask](state, out, bad)
+        for agent in packed.agents:
+            agent(state, out, bad)
+        bad.clear()
+        found = []
+        for action, successor in out:
+            known = index.get(successor)
+            if known is None:
+                known = index[successor] = len(order)
+                order.append(successor)
+            found.append((events[action], known))
+        steps.append(found)
+        shown.append(names.setdefault(show(state), len(names)))
+        if len(order) > most:
+            return None
+    return Behaviour(shown, steps)
+
+
+def compare(first: Behaviour, second: Behaviour, most: int) -> str:
+    """How the second model's sequences compare with the first's; open after `most` pairs of sets of states."""
+    one, two = _Sets(first), _Sets(second)
+    more = _includes(one, two, most)
+    fewer = _includes(two, one, most)
+    if more is None or fewer is None:
+        return OPEN
+    if more and fewer:
+        return SAME
+    return FEWER if more else MORE if fewer else OTHER
+
+
+def _includes(outer: _Sets, inner: _Sets, most: int) -> bool | None:
+    """Whether every sequence of the inner model is one of the outer model."""
+    if outer.start[0] != inner.start[0]:
+        return False
+    first = (outer.start[1], inner.start[1])
+    seen, todo = {first}, [first]
+    while todo:
+        wide, narrow = todo.pop()
+        if len(seen) > most:
+            return None
+        ways = outer.after(wide)
+        for label, target in inner.after(narrow).items():
+            other = ways.get(label)
+            if other is None:
+                return False
+            pair = (other, target)
+            if pair not in seen:
+                seen.add(pair)
+                todo.append(pair)
+    return True
+
+
+class _Sets:
+    """The sets of states that a model can be in after a sequence, numbered, and what can be shown next."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self.numbers: dict[frozenset[int], int] = {}
+        self.members: list[frozenset[int]] = []
+        self.known: dict[int, dict[Hashable, int]] = {}
+        self.start = (behaviour.shown[0], self._number(frozenset((0,))))
+
+    def _number(self, states: Iterable[int]) -> int:
+        shown, steps = self.behaviour.shown, self.behaviour.steps
+        closed, todo = set(states), list(states)
+        while todo:
+            state = todo.pop()
+            for event, target in steps[state]:
+                if event is None and shown[target] == shown[state] and target not in closed:
+                    closed.add(target)
+                    todo.append(target)
+        whole = frozenset(closed)
+        number = self.numbers.setdefault(whole, len(self.members))
+        if number == len(self.members):
+            self.members.append(whole)
+        return number
+
+    def after(self, number: int) -> dict[Hashable, int]:
+        """By what is shown next, the set of states that follows."""
+        if number not in self.known:
+            shown, steps = self.behaviour.shown, self.behaviour.steps
+            targets: dict[Hashable, set[int]] = {}
+            for state in self.members[number]:
+                for event, target in steps[state]:
+                    if event is not None or shown[target] != shown[state]:
+                        targets.setdefault((event, shown[target]), set()).add(target)
+            self.known[number] = {label: self._number(states) for label, states in targets.items()}
+        return self.known[number]
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def _shows(
+    machine: Machine, programs: tuple[Program, ...], projection: str, other: Machine, shifts: dict[str, tuple[int, int]]
+) -> Callable[[int], Hashable]:
+    """Variables in the order of their names, so that two machines show the same things in the same order; then what
+    each role has in progress."""
+    own = {variable.name: variable for variable in machine.variables if _is_shown(machine, variable, projection)}
+    foreign = {variable.name: variable for variable in other.variables if _is_shown(other, variable, projection)}
+    columns: list[tuple[int, int, tuple[str, ...], Hashable]] = []
+    for name in sorted({**own, **foreign}):
+        variable = own.get(name) or foreign[name]
+        shift, mask = shifts.get(name, (0, 0))
+        columns.append((shift, mask if name in own else 0, variable.labels, _text(variable, variable.initial)))
+    held = []
+    for role, program in zip(machine.roles, programs, strict=True):
+        nodes = [*program.nodes, *(node for node in program.nodes if blocks_inside(node.operation))]
+        held.append((*shifts[role.counter], [frozenset(node.held.in_progress()) for node in nodes]))
+
+    def show(state: int) -> Hashable:
+        values: list[Hashable] = []
+        for shift, mask, labels, initial in columns:
+            value = state >> shift & mask
+            values.append(initial if not mask else labels[value] if labels else value)
+        return (*values, *(by_location[state >> shift & mask] for shift, mask, by_location in held))
+
+    return show
+
+
+def _text(variable: Variable, value: int) -> Hashable:
+    return variable.labels[value] if variable.labels else value
+
+
+def _is_shown(machine: Machine, variable: Variable, projection: str) -> bool:
+    """Neither ghosts and locations nor what roles agree on; for the memory alone what buffers hold or receive."""
+    name = variable.name
+    if variable.ghost or name.startswith("loop.") or any(name == role.counter for role in machine.roles):
+        return False
+    return projection == HARDWARE or ".holds" in name or ".flight" in name
+
+
+def _events(machine: Machine, programs: tuple[Program, ...]) -> list[Hashable]:
+    """By action, the accesses that it starts, or the end of its role; None if it shows nothing but changes."""
+    nodes = {program.name: program.nodes for program in programs}
+    final = {role.name: frozenset(i for i, place in enumerate(role.locations) if place.final) for role in machine.roles}
+    events: list[Hashable] = []
+    for action in machine.actions:
+        event: Hashable = None
+        if action.location is not None and action.location < len(nodes[action.role]):
+            operation = nodes[action.role][action.location].operation
+            accesses = accesses_of(operation)
+            if accesses:
+                tags = getattr(operation, "tags", getattr(operation, "tag", None))
+                event = (action.role, type(operation).__name__, accesses, tags)
+            elif isinstance(operation, op.Setmaxnreg):
+                event = (action.role, operation)
+        if action.target in final.get(action.role, ()):
+            event = (event, action.role, "ends")
+        events.append(event)
+    return events

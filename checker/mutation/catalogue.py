@@ -1,0 +1,160 @@
+"""All mutants of a model: every operator at every place where a role does something, at the executions that matter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from checker.mutation.operators import Neighbours, Variation, other_counts, starts, variations
+from checker.mutation.stream import (
+    AnyEdit,
+    Edit,
+    InitEdit,
+    LoopEdit,
+    Place,
+    Record,
+    When,
+    always,
+    edited,
+    every,
+    has_answer,
+    later,
+    once,
+)
+from spec import operations as op
+from spec.asynchronous import IDLE
+from spec.errors import Source
+from spec.pipeline import Pipeline
+from spec.program import Node, trace_programs
+from spec.words import words_of
+
+
+@dataclass(frozen=True)
+class Model:
+    """A pipeline class with sizes; small ones, since every mutant is searched."""
+
+    kernel: type[Pipeline]
+    parameters: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.kernel, "_label", self.kernel.__name__))
+
+    @property
+    def label(self) -> str:
+        return " ".join([self.name, *(f"{name}={value}" for name, value in self.parameters.items())])
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a model. number: its place in the model's list; where: role, line and operation; change: what."""
+
+    number: int
+    operator: str
+    where: str
+    change: str
+    edit: AnyEdit
+
+    @property
+    def text(self) -> str:
+        return f"{self.operator}: {self.where}" + (f": {self.change}" if self.change else "")
+
+    def of(self, model: Model) -> Pipeline:
+        return edited(model.kernel, self.edit)(**model.parameters)
+
+
+def mutants_of(model: Model) -> list[Mutant]:
+    """All mutants of a model, in the order of its roles' programs; the same list whenever it is asked for."""
+    record = Record()
+    pipeline = edited(model.kernel, None, record)(**model.parameters)
+    trace_programs(pipeline)
+    near = Neighbours(pipeline.layout)
+    found = [
+        *_at_places(record, near, pipeline.stages),
+        *_of_roles(record, near),
+        *_of_loops(record),
+        *_of_inits(pipeline, near),
+    ]
+    return [replace(mutant, number=number) for number, mutant in enumerate(found)]
+
+
+def _at_places(record: Record, near: Neighbours, stages: int) -> Iterator[Mutant]:
+    for (role, place), by_instance in record.operations.items():
+        first = next(iter(by_instance.values()))[0]
+        where = f"{role} {_short(place)} {_words(first)}"
+        for variation in variations(first, near):
+            if variation.rewrite is not None and variation.answer is None and not _changes(variation, by_instance):
+                continue
+            for when in _executions(variation, stages):
+                for roles in _instances(by_instance):
+                    edit = Edit(
+                        role, frozenset((place,)), variation.rewrite, variation.answer, variation.moves, when, roles
+                    )
+                    yield Mutant(0, variation.operator, where, _change(variation.text, when, roles), edit)
+
+
+def _changes(variation: Variation, by_instance: dict[str, list[op.Operation]]) -> bool:
+    assert variation.rewrite is not None
+    return any(variation.rewrite(one) != (one,) for operations in by_instance.values() for one in operations)
+
+
+def _executions(variation: Variation, stages: int) -> list[When]:
+    if not variation.wide:
+        return [always(), later(stages)]
+    several = [always(), once(0), later(stages), once(stages)]
+    return [*several, every(stages)] if stages > 1 else several
+
+
+def _instances(by_instance: dict[str, list[op.Operation]]) -> list[tuple[str, ...]]:
+    """All instances of the role that come to the place, and each alone if there are several."""
+    return [(), *((name,) for name in by_instance)] if len(by_instance) > 1 else [()]
+
+
+def _of_roles(record: Record, near: Neighbours) -> Iterator[Mutant]:
+    names: dict[str, dict[str, None]] = {}
+    for (role, _), by_instance in record.operations.items():
+        names.setdefault(role, {}).update(dict.fromkeys(by_instance))
+    for role, instances in names.items():
+        for variation in starts(near):
+            for roles in [(), *((name,) for name in instances)] if len(instances) > 1 else [()]:
+                edit = Edit(role, None, variation.rewrite, roles=roles)
+                yield Mutant(0, "start", role, _change(variation.text, always(), roles), edit)
+
+
+def _of_loops(record: Record) -> Iterator[Mutant]:
+    for (role, line), instances in record.loops.items():
+        for more in (-1, 1):
+            for roles in [(), *((name,) for name in instances)] if len(instances) > 1 else [()]:
+                text = f"one iteration {'more' if more > 0 else 'less'}"
+                where = f"{role} line {line} loop"
+                yield Mutant(0, "trips", where, _change(text, always(), roles), LoopEdit(role, line, more, roles))
+
+
+def _of_inits(pipeline: Pipeline, near: Neighbours) -> Iterator[Mutant]:
+    arrivals = pipeline.layout.arrivals
+    for declaration, ring in near.rings.items():
+        names = [region.object for region in ring if region.object in arrivals]
+        if not names:
+            continue
+        for count in other_counts(arrivals[names[0]]):
+            for chosen in [names, names[-1:]] if len(names) > 1 else [names]:
+                where = declaration if chosen is names else chosen[0]
+                edit = InitEdit(tuple((name, count) for name in chosen))
+                yield Mutant(0, "init", where, f"{arrivals[names[0]]} -> {count}", edit)
+
+
+def _change(text: str, when: When, roles: tuple[str, ...]) -> str:
+    return ", ".join(part for part in (text, when.text, f"{roles[0]} alone" if roles else "") if part)
+
+
+def _short(place: Place) -> str:
+    """The line of the role's own frame, and the innermost one if it is in a verb of another file."""
+    file, line = place[0]
+    return f"{os.path.basename(file)}:{line}"
+
+
+def _words(operation: op.Operation) -> str:
+    what, thing = words_of(Node(operation, Source("", 0), IDLE))
+    return f"{what} {thing}".rstrip() + ("?" if has_answer(operation) else "")

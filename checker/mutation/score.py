@@ -1,0 +1,204 @@
+"""What becomes of a mutant: killed by an engine, refused, the same program or behaviour, or a survivor that is proved.
+
+A kill is a schedule that was executed again on the mutant. A survivor was proved by the reduced search; the search of
+every schedule must agree, and Z3 too where it is asked: a kill that one engine misses is a disagreement, which is a
+bug of the checker. How a survivor's behaviour compares with the original's is computed, and is the reason why it may
+live.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from checker.mutation.behaviour import HARDWARE, MEMORY, OPEN, SAME, Behaviour, behaviour, compare
+from checker.mutation.catalogue import Model, Mutant
+from checker.search import Exploration, explore, is_undetermined
+from checker.trace import make_trace
+from spec import operations as op
+from spec.compile import compile_pipeline
+from spec.errors import SpecError
+from spec.machine import LIMIT, Machine
+from spec.pipeline import Pipeline
+from spec.program import Program, trace_programs
+
+KILLED, REFUSED, EQUIVALENT, SURVIVED, UNDECIDED, DISAGREED = (
+    "killed",
+    "refused",
+    "equivalent",
+    "survived",
+    "undecided",
+    "disagreed",
+)
+REASONS = {
+    "fewer": "over-synchronised: everything that it does to memory the original can do too, and not the other way round",
+    "same": "the same accesses in the same orders; only its barriers count differently in between",
+    "more": "weaker where nothing depends on it: it allows orders of accesses that the original rules out, all proved",
+    "other": "other accesses, or other orders of them, all proved",
+    "open": "proved; too many states to compare its behaviour",
+}
+LIMIT_OF_STATES = 400_000
+COMPARED = 15_000
+"""States of models whose behaviours are compared, and pairs of sets of states that a comparison may take."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one mutant. property: what killed it, or why the specification was refused; reason: a key of
+    REASONS for a survivor, and what contradicts what for a disagreement. program: equal for equal programs.
+    """
+
+    number: int
+    verdict: str
+    property: str = ""
+    reason: str = ""
+    program: str = ""
+    steps: int = 0
+    states: int = 0
+    seconds: float = 0.0
+    proof: str = ""
+    """Z3's verdict on a survivor, if it was asked."""
+
+
+def run(model: Model, mutant: Mutant, *, proof_timeout: float = 0.0) -> Outcome:
+    """Decides one mutant. proof_timeout: seconds for Z3 on a survivor; 0: Z3 is not asked."""
+    start = time.perf_counter()
+    outcome = _decide(model, mutant, proof_timeout)
+    return Outcome(**{**vars(outcome), "seconds": time.perf_counter() - start})
+
+
+def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
+    number = mutant.number
+    try:
+        pipeline = mutant.of(model)
+        programs = trace_programs(pipeline)
+        machine = compile_pipeline(pipeline)
+    except SpecError as error:
+        return Outcome(number, REFUSED, error.what)
+    program = fingerprint(pipeline, programs)
+    if program == _original(model).program:
+        return Outcome(number, EQUIVALENT, reason="the same program", program=program)
+    reduced = explore(machine, stop_at_first=True, reduced=True, limit=LIMIT_OF_STATES)
+    found = [property for property in reduced.violations if property != LIMIT]
+    if found:
+        return _killed(number, machine, reduced, found[0], program)
+    if is_undetermined(reduced):
+        return Outcome(number, UNDECIDED, reason=is_undetermined(reduced), program=program, states=reduced.states)
+    full = explore(machine, stop_at_first=True, limit=LIMIT_OF_STATES)
+    missed = [property for property in full.violations if property != LIMIT]
+    if missed:
+        return Outcome(number, DISAGREED, missed[0], "search finds what the reduced search misses", program)
+    if is_undetermined(full):
+        return Outcome(number, UNDECIDED, reason=is_undetermined(full), program=program, states=full.states)
+    proof = ""
+    if proof_timeout:
+        proof, violated = _by_z3(machine, proof_timeout)
+        if violated:
+            return Outcome(number, DISAGREED, violated, "Z3 finds what both searches miss", program)
+    hardware, memory = _compared(model, machine, programs)
+    verdict = EQUIVALENT if hardware == SAME else SURVIVED
+    reason = "the same behaviour" if hardware == SAME else memory
+    return Outcome(number, verdict, "", reason, program, states=full.states, proof=proof)
+
+
+def _killed(number: int, machine: Machine, found: Exploration, property: str, program: str) -> Outcome:
+    violation = found.violations[property]
+    try:
+        trace = make_trace(machine, property, violation.because, violation.actions, violation.stuck)
+    except (AssertionError, SpecError) as error:
+        return Outcome(number, DISAGREED, property, f"the reduced search's schedule does not show it: {error}", program)
+    return Outcome(number, KILLED, property, trace.because, program, len(trace.steps), found.states)
+
+
+def _by_z3(machine: Machine, timeout: float) -> tuple[str, str]:
+    """Z3's verdict, and the property that it finds violated."""
+    from checker.prove.induction import prove
+    from checker.result import PROVED, UNDETERMINED, VIOLATED
+
+    proof = prove(machine, timeout=timeout, covered=True)
+    violated = [property for property, verdict in proof.verdicts.items() if verdict == VIOLATED]
+    if violated:
+        return VIOLATED, violated[0]
+    return (PROVED if all(verdict == PROVED for verdict in proof.verdicts.values()) else UNDETERMINED), ""
+
+
+# ---------------------------------------------------------------- comparison with the original
+
+
+@dataclass(frozen=True)
+class _Original:
+    machine: Machine
+    programs: tuple[Program, ...]
+    program: str
+
+
+def _original(model: Model) -> _Original:
+    return _compiled(model.kernel, tuple(model.parameters.items()))
+
+
+@lru_cache(maxsize=4)
+def _compiled(kernel: type[Pipeline], parameters: tuple[tuple[str, Any], ...]) -> _Original:
+    pipeline = kernel(**dict(parameters))
+    programs = trace_programs(pipeline)
+    return _Original(compile_pipeline(pipeline), programs, fingerprint(pipeline, programs))
+
+
+def _compared(model: Model, machine: Machine, programs: tuple[Program, ...]) -> tuple[str, str]:
+    """How the hardware's and the memory's behaviour compare with the original's."""
+    original = _original(model)
+    answers = []
+    for projection in (HARDWARE, MEMORY):
+        names: dict[Hashable, int] = {}
+        first = behaviour(original.machine, original.programs, projection, machine, COMPARED, names)
+        second = behaviour(machine, programs, projection, original.machine, COMPARED, names)
+        answers.append(_compare(first, second))
+        if answers[0] == SAME:
+            return SAME, SAME
+    return answers[0], answers[1]
+
+
+def _compare(first: Behaviour | None, second: Behaviour | None) -> str:
+    return OPEN if first is None or second is None else compare(first, second, COMPARED)
+
+
+def fingerprint(pipeline: Pipeline, programs: tuple[Program, ...]) -> str:
+    """A text that is the same for pipelines whose roles can do the same operations in the same orders."""
+    counts = ",".join(f"{name}={count}" for name, count in pipeline.layout.arrivals.items())
+    return "\n".join([counts, *(_canonical(program) for program in programs)])
+
+
+def _canonical(program: Program) -> str:
+    """The program with nodes that do the same from there on merged, numbered in the order in which they are reached."""
+    nodes = program.nodes
+    block = _numbered([_label(node.operation, node.loop, node.distance, node.choice) for node in nodes])
+    while True:
+        finer = _numbered(
+            [(block[i], *((answer, block[next]) for answer, next in nodes[i].successors.items())) for i in range(len(nodes))]
+        )
+        if len(set(finer)) == len(set(block)):
+            break
+        block = finer
+    numbers = {block[0]: 0}
+    lines, todo = [], [0]
+    for index in todo:
+        parts = []
+        for answer, successor in nodes[index].successors.items():
+            if block[successor] not in numbers:
+                numbers[block[successor]] = len(numbers)
+                todo.append(successor)
+            parts.append(f"{answer}:{numbers[block[successor]]}")
+        node = nodes[index]
+        lines.append(f"{_label(node.operation, node.loop, node.distance, node.choice)} {' '.join(parts)}")
+    return "\n".join([program.name, *lines])
+
+
+def _label(operation: op.Operation | None, loop: str, distance: int, choice: int) -> str:
+    return f"{operation!r} {loop} {distance} {choice}"
+
+
+def _numbered(keys: list[Any]) -> list[int]:
+    numbers: dict[Any, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]

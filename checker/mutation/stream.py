@@ -1,0 +1,299 @@
+"""A pipeline whose roles' operations pass through a filter: dropped, doubled, moved or replaced, at chosen places.
+
+The filter is a generator around the role's own, so that tracing, search and proofs see just another pipeline. All that
+it remembers between two operations is one list, a number and the operations that it holds back: closing a loop without
+end compares it like any other local variable.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from types import CodeType, FrameType
+from typing import Any, TypeAlias
+
+from spec import operations as op
+from spec.pipeline import Body, Pipeline, RoleDeclaration, Threads
+from spec.state import Count, PipelineState
+
+Place: TypeAlias = tuple[tuple[str, int], ...]
+"""Where a role yields: (file, line) of its own frame and of each `yield from` below it."""
+Rewrite: TypeAlias = Callable[[op.Operation], tuple[op.Operation, ...]]
+"""What is done in place of an operation."""
+Answer: TypeAlias = Callable[[op.Operation, Hashable], Hashable]
+"""What the role is told; the second argument is the answer to the last operation done in its place, or None."""
+SWAP, POSTPONE = "swap", "postpone"
+
+
+@dataclass(frozen=True)
+class When:
+    """At which executions of its place an edit applies. `after` counts them, within finitely many numbers."""
+
+    text: str
+    active: Callable[[int], bool]
+    after: Callable[[int], int]
+
+
+def always() -> When:
+    return When("", lambda count: True, lambda count: 0)
+
+
+def later(laps: int) -> When:
+    return When(f"from execution {laps} on", lambda count: count >= laps, lambda count: min(count + 1, laps))
+
+
+def once(number: int) -> When:
+    text = "only the first time" if number == 0 else f"only in execution {number}"
+    return When(text, lambda count: count == number, lambda count: min(count + 1, number + 1))
+
+
+def every(period: int) -> When:
+    text = f"in execution {period - 1} of every {period}"
+    return When(text, lambda count: count == period - 1, lambda count: (count + 1) % period)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What happens to the operations of a role.
+
+    places: where; None for everywhere. roles: the names of the role's instances that it applies to, all if empty.
+    moves: "swap" does the operation after the next one, "postpone" when its place is executed again or the role ends.
+    """
+
+    role: str
+    places: frozenset[Place] | None
+    rewrite: Rewrite | None = None
+    answer: Answer | None = None
+    moves: str = ""
+    when: When = field(default_factory=always)
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LoopEdit:
+    """The trip-count loop at a line of a role runs `more` iterations more (1) or less (-1) than the other roles'."""
+
+    role: str
+    line: int
+    more: int
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class InitEdit:
+    """Barriers that are initialised before the roles start, with other counts."""
+
+    arrivals: tuple[tuple[str, int], ...]
+
+
+AnyEdit: TypeAlias = Edit | LoopEdit | InitEdit
+
+
+@dataclass
+class Record:
+    """What a role did where, and its loops: filled in while a pipeline without edits is traced."""
+
+    operations: dict[tuple[str, Place], dict[str, list[op.Operation]]] = field(default_factory=dict)
+    """By role and place, by name of the instance."""
+    loops: dict[tuple[str, int], dict[str, None]] = field(default_factory=dict)
+
+
+def edited(kernel: type[Pipeline], edit: AnyEdit | None, record: Record | None = None) -> type[Pipeline]:
+    """The pipeline class with one edit; None changes nothing, and what the roles do can be recorded."""
+    roles = {
+        name: replace(declaration, body=_Stream(name, declaration.body, edit, record))
+        for name, declaration in role_declarations(kernel).items()
+    }
+    return type(kernel.__name__, (_Edited, kernel), {**roles, "_edit": edit, "_record": record})
+
+
+def role_declarations(kernel: type[Pipeline]) -> dict[str, RoleDeclaration]:
+    found: dict[str, RoleDeclaration] = {}
+    for base in reversed(kernel.__mro__):
+        found.update((name, value) for name, value in vars(base).items() if isinstance(value, RoleDeclaration))
+    return found
+
+
+class _Edited(Pipeline):
+    """What an edited pipeline does differently besides its roles."""
+
+    _edit: AnyEdit | None
+    _record: Record | None
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        self._running: tuple[str, str, CodeType | None] = ("", "", None)
+        self._loops: dict[tuple[str, int], _Loop] = {}
+        if isinstance(self._edit, InitEdit):
+            self.layout = replace(self.layout, arrivals={**self.layout.arrivals, **dict(self._edit.arrivals)})
+
+    def created(self, operation: op.Operation) -> op.Operation:
+        """An operation that is held back is not yielded at once, and one that is dropped never."""
+        return operation
+
+    def loop(self, trips: int | str | None = None, **options: Any) -> Iterator[Any]:
+        original = super().loop(trips, **options)
+        role, instance, code = self._running
+        line = _line_of(code)
+        if self._record is not None:
+            self._record.loops.setdefault((role, line), {})[instance] = None
+        edit = self._edit
+        if not isinstance(edit, LoopEdit) or (edit.role, edit.line) != (role, line):
+            return original
+        if edit.roles and instance not in edit.roles:
+            return original
+        loop = self._loops.setdefault((instance, line), _Loop())
+        loop.begin(original, edit.more)
+        return loop
+
+
+class _Loop:
+    """An iterator with one item more or less. Callable, so that a snapshot takes it for what it is: no data."""
+
+    last: Any = -1
+
+    def begin(self, original: Iterator[Any], more: int) -> None:
+        self.original, self.more = original, more
+
+    def __call__(self) -> None: ...
+
+    def __iter__(self) -> _Loop:
+        return self
+
+    def __next__(self) -> Any:
+        if self.more < 0:
+            self.more = 0
+            next(self.original)
+        try:
+            self.last = next(self.original)
+        except StopIteration:
+            if self.more <= 0:
+                raise
+            self.more, last = 0, self.last
+            return Count(last.value + 1, last.period, last.observer) if isinstance(last, Count) else last + 1
+        return self.last
+
+
+class _Driver:
+    """The role's own generator, its next operation, and the answer for it. Callable for the same reason."""
+
+    generator: Any
+    operation: op.Operation | None
+    answer: Any
+
+    def __call__(self) -> op.Operation | None:
+        """Goes on to the next operation; None at the end.
+
+        The star keeps CPython from specialising the call after some laps, which would move the frame's instruction and
+        so keep a loop from closing.
+        """
+        try:
+            self.operation = self.generator.send(*(self.answer,))
+        except StopIteration:
+            self.operation = None
+        return self.operation
+
+    def place(self) -> Place:
+        found = []
+        generator = self.generator
+        while generator is not None:
+            frame = getattr(generator, "gi_frame", None)
+            if frame is not None:
+                found.append((frame.f_code.co_filename, frame.f_lineno))
+            generator = getattr(generator, "gi_yieldfrom", None)
+        return tuple(found)
+
+
+class _Stream:
+    """A role's body with the filter around it."""
+
+    def __init__(self, name: str, body: Callable[..., Body], edit: AnyEdit | None, record: Record | None) -> None:
+        self.name, self.body, self.record = name, body, record
+        self.edit = edit if isinstance(edit, Edit) and edit.role == name else None
+        self.drivers: dict[str, _Driver] = {}
+        self.__name__ = name
+        self.__code__ = body.__code__
+
+    def __call__(self, pipeline: Any, me: Threads) -> Body:
+        names = self.body.__code__.co_varnames[1 : self.body.__code__.co_argcount]
+        extra = {"me": me} if "me" in names else {}
+        pipeline._running = (self.name, me.name, self.body.__code__)
+        drive = self.drivers.setdefault(me.name, _Driver())
+        memory: list[Any] = [0]
+        body = self.body
+        drive.generator = _each(pipeline, body, extra) if "at" in names else body(pipeline, **extra)
+        drive.answer = None
+        while True:  # with the call in one place, so that every loop head is reached from there
+            if drive() is None:
+                break
+            drive.answer = yield from self._perform(drive, me, memory)
+        for held in memory[1:]:
+            yield held
+
+    def _perform(self, drive: _Driver, me: Threads, memory: list[Any]) -> Body:
+        """Does what is to be done in place of the operation, and gives the role's answer."""
+        operation, edit = drive.operation, self.edit
+        assert operation is not None
+        place = drive.place()
+        if self.record is not None:
+            found = self.record.operations.setdefault((self.name, place), {})
+            found.setdefault(me.name, []).append(operation)
+        told = default_answer(operation)
+        active = False
+        if edit is not None and (edit.places is None or place in edit.places) and me.name in (edit.roles or (me.name,)):
+            active = edit.when.active(memory[0])
+            memory[0] = edit.when.after(memory[0])
+        if active and edit is not None and edit.moves:
+            if edit.moves == POSTPONE:
+                earlier = memory[1:]
+                memory[1:] = [operation]
+                for held in earlier:
+                    yield held
+                return told
+            if len(memory) == 1:
+                memory.append(operation)
+                return told
+        if not active or edit is None or edit.moves:
+            told = yield operation
+        else:
+            answer = None
+            for part in edit.rewrite(operation) if edit.rewrite is not None else (operation,):
+                answer = yield part
+            if edit.answer is not None:
+                told = edit.answer(operation, answer)
+            elif has_answer(operation):
+                told = answer if answer is not None else told
+        if edit is not None and edit.moves == SWAP and len(memory) > 1:
+            yield memory.pop()
+        return told
+
+
+def has_answer(operation: op.Operation) -> bool:
+    """Whether the role can go on differently, depending on what it is told."""
+    return isinstance(operation, op.Choose) or (isinstance(operation, op.Wait) and operation.kind != "wait")
+
+
+def default_answer(operation: op.Operation) -> Any:
+    """What the role is told when the operation is not done: a token of its own, WaitAgain, or the first option."""
+    if isinstance(operation, op.Arrive):
+        return op.Token(operation.barrier)
+    if isinstance(operation, op.Choose):
+        return operation.options[0]
+    return False if has_answer(operation) else None
+
+
+def _each(pipeline: Pipeline, body: Callable[..., Body], extra: dict[str, Any]) -> Body:
+    """A role that is one iteration, as the whole program."""
+    at = PipelineState.start(pipeline.stages)
+    for _ in pipeline.loop():
+        yield from body(pipeline, at=at, **extra)
+        at = at + 1
+
+
+def _line_of(code: CodeType | None) -> int:
+    """The line that the running frame of this code is at."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return 0 if frame is None else frame.f_lineno
