@@ -11,14 +11,12 @@ from collections.abc import Generator, Iterator
 from typing import Any, TypeAlias
 
 from spec.asynchronous import MMA_GROUPS
+from spec.collective import WARPGROUP, Collective, Tensor
 from spec.cutlass import PipelineTmaAsync
 from spec.errors import SpecError
 from spec.operations import Operation
-from spec.pipeline import Body, Pipeline, Threads, role
+from spec.pipeline import Body, Threads, role
 from spec.state import PipelineState
-from spec.tensors import Tensor
-
-WARPGROUP = 128
 
 Advanced: TypeAlias = Generator[Operation, Any, PipelineState]
 """A verb whose value is the state that the caller goes on with."""
@@ -26,7 +24,7 @@ Consumed: TypeAlias = Generator[Operation, Any, tuple[PipelineState, int]]
 """A verb whose value is the first stage that is still to be released, and the number of such stages."""
 
 
-class MainloopCollective(Pipeline):
+class MainloopCollective(Collective):
     """CollectiveMma without its arithmetic, for kernels to build on.
 
     stages: of A and B (2 or more, ss:137). k_tiles: k-tiles of one output tile; "all" is every number from `least` on.
@@ -34,7 +32,7 @@ class MainloopCollective(Pipeline):
     the warpgroup_wait<N> of each release; -1 is CUTLASS's own: K_PIPE_MMAS, or 2 in the rs form (rs:683). release:
     "after" that wait, as CUTLASS does, or "before" it. k_blocks, release_block: MMA k-iterations of a k-tile, and the
     one at which the rs form releases (1, rs:684).
-    bytes_a, bytes_b: of one stage. without: CUTLASS's parts to leave out, separated by commas.
+    bytes_a, bytes_b: of one stage.
     """
 
     stages = 4
@@ -47,36 +45,24 @@ class MainloopCollective(Pipeline):
     release_block = 1
     bytes_a = 16_384
     bytes_b = 16_384
-    without = ""
 
     mainloop = PipelineTmaAsync(consumers="mma_threads", bytes=lambda self: self.bytes_a + self.bytes_b)
     a = Tensor("stages", "bytes_a", lambda self: self.mainloop_address)
     b = Tensor("stages", "bytes_b", lambda self: self.mainloop_address + self.stages * self.bytes_a)
 
-    def __init__(self, **parameters: Any) -> None:
-        super().__init__(**parameters)
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if self.form not in ("ss", "rs"):
             raise SpecError(f"form={self.form!r}: use ss (both operands from shared memory) or rs (A from registers)")
         if self.release not in ("after", "before"):
             raise SpecError(f"release={self.release!r}: use after or before (the wait)")
         if not 0 <= self.wait_group < MMA_GROUPS:
             raise SpecError(f"wgmma.wait_group {self.wait_group}: use 0 to {MMA_GROUPS - 1}")
-        unknown = [part for part in self.left_out if part not in self.parts()]
-        if unknown:
-            raise SpecError(f"without={unknown[0]!r}: {self.name} has {', '.join(self.parts())}")
+        if isinstance(self.k_tiles, int) and self.k_tiles < 0:
+            raise SpecError(f"k_tiles={self.k_tiles}: use 0 or more, or all")
 
-    @classmethod
-    def parts(cls) -> tuple[str, ...]:
-        """What `without` may name."""
-        return ("load_tail", "mma_tail")
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        return tuple(self.without.split(",")) if self.without else ()
-
-    def has(self, part: str) -> bool:
-        """Whether the model does what CUTLASS does there."""
-        return part not in self.left_out
+    def parts(self) -> tuple[str, ...]:
+        return (*super().parts(), "load_tail", "mma_tail")
 
     @property
     def mma_threads(self) -> int:

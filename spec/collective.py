@@ -1,4 +1,6 @@
-"""Staged tensors of the collectives in shared memory, where several groups of threads work on parts of one stage."""
+"""What the collectives of CUTLASS's kernels have in common: tensors in stages of shared memory, and parts that can be
+left out to see what they are for.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,8 @@ from spec.state import PipelineState
 Names: TypeAlias = Callable[[Any], tuple[str, ...]]
 """Names that depend on the owner."""
 
+WARP = 32
+WARPGROUP = 128
 COPY_BYTES = 16
 """Bulk copies move multiples of 16 bytes (PTX ISA 9.7.9.25.4)."""
 
@@ -26,6 +30,37 @@ def one_part(owner: Pipeline) -> tuple[str, ...]:
 def alone(owner: Pipeline) -> tuple[str, ...]:
     """A tensor that shares its bytes with no other."""
     return ()
+
+
+class Collective(Pipeline):
+    """Base of the collectives and of the kernels made of them.
+
+    without: what to leave out of what CUTLASS does, names of `parts` separated by commas.
+    """
+
+    without = ""
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        self.check_parameters()
+
+    def check_parameters(self) -> None:
+        """Raises SpecError for parameters that mean nothing; what CUTLASS's own assertions refuse may well be tried."""
+        for part in self.left_out:
+            if part not in self.parts():
+                raise SpecError(f"without={part!r}: {self.name} has {', '.join(self.parts())}")
+
+    def parts(self) -> tuple[str, ...]:
+        """What `without` may name."""
+        return ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        return tuple(self.without.split(",")) if self.without else ()
+
+    def has(self, part: str) -> bool:
+        """Whether the model does what CUTLASS does there."""
+        return part not in self.left_out
 
 
 class Tensor(Component):
@@ -53,7 +88,9 @@ class Tensor(Component):
 
     def arrays(self, owner: Pipeline) -> Mapping[str, BarrierDeclaration | TileDeclaration]:
         names, size, slots = self.parts(owner), owner.value(self.bytes), owner.value(self.stages)
-        if slots and (size % COPY_BYTES or size < COPY_BYTES * len(names)):
+        if slots < 1:
+            return {}
+        if size % COPY_BYTES or size < COPY_BYTES * len(names):
             least = COPY_BYTES * len(names)
             raise SpecError(f"a stage of {size} bytes: use a multiple of {COPY_BYTES} that is at least {least}")
         order = names[::-1] if self.reverse is not None and self.reverse(owner) else names
@@ -61,7 +98,7 @@ class Tensor(Component):
         start = {name: cuts[index] for index, name in enumerate(order)}
         stop = {name: cuts[index + 1] for index, name in enumerate(order)}
         shared = tuple(
-            f"{tensor}.{part}" for tensor in self.shares(owner) for part in getattr(type(owner), tensor).parts(owner)
+            f"{tensor}.{part}" for tensor in self.shares(owner) for part in getattr(type(owner), tensor).arrays(owner)
         )
         return {
             name: TileDeclaration(
