@@ -100,7 +100,8 @@ class EpilogueCollective(Collective):
         return (
             *super().parts(),
             *("epilogue_load_tail", "store_tail", "store_fence", "store_sync", "acquire_sync", "store_wait"),
-            *(("read_sync",) if self.read_sync else ("release_fence",)),
+            *(("read_sync",) if self.read_sync else ()),
+            *(() if self.reuse_smem_c else ("release_fence",)),
         )
 
     @property
