@@ -37,7 +37,12 @@ COPIES = "copies"
 
 def compile_pipeline(pipeline: Pipeline) -> Machine:
     """The Machine of a pipeline; raises SpecError for a specification that has no meaning."""
-    return _Compiler(pipeline, trace_programs(pipeline)).machine()
+    return compile_programs(pipeline, trace_programs(pipeline))
+
+
+def compile_programs(pipeline: Pipeline, programs: tuple[Program, ...]) -> Machine:
+    """The Machine of a pipeline whose roles have been traced already."""
+    return _Compiler(pipeline, programs).machine()
 
 
 class _Compiler:

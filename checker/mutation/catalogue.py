@@ -101,10 +101,12 @@ def _changes(variation: Variation, by_instance: dict[str, list[op.Operation]]) -
 
 
 def _executions(variation: Variation, stages: int) -> list[When]:
-    if not variation.wide:
-        return [always(), later(stages)]
-    several = [always(), once(0), later(stages), once(stages)]
-    return [*several, every(stages)] if stages > 1 else several
+    often = [every(stages)] if stages > 1 else []
+    if variation.brief:
+        return [once(0), once(stages), *often]
+    if variation.wide:
+        return [always(), once(0), later(stages), once(stages), *often]
+    return [always(), later(stages)]
 
 
 def _instances(by_instance: dict[str, list[op.Operation]]) -> list[tuple[str, ...]]:

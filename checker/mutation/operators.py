@@ -42,7 +42,8 @@ OPERATORS = {
 
 @dataclass(frozen=True)
 class Variation:
-    """One thing to write instead. wide: worth trying at all sorts of executions, not only at all of them."""
+    """One thing to write instead. wide: worth trying at all sorts of executions, not only at all of them or from the
+    second lap on. brief: only at those that leave others as they are."""
 
     operator: str
     text: str
@@ -50,6 +51,7 @@ class Variation:
     answer: Answer | None = None
     moves: str = ""
     wide: bool = False
+    brief: bool = False
 
 
 class Neighbours:
@@ -144,7 +146,7 @@ def _general(operation: op.Operation) -> Iterator[Variation]:
 def _of_wait(wait: op.Wait, near: Neighbours) -> Iterator[Variation]:
     if wait.kind == "wait":
         looks = Variation("blocking", "looks once", lambda one: (replace(one, kind="try_wait"),), lambda one, _: None)  # type: ignore[call-arg]
-        yield replace(looks, wide=True)
+        yield replace(looks, brief=True)
     else:
         yield Variation("blocking", "the answer negated", lambda one: (one,), lambda one, answer: not answer, wide=True)
         yield Variation("blocking", "the answer taken for True", lambda one: (one,), lambda one, answer: True)
