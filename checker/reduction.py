@@ -23,7 +23,9 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
     that is being rearranged, a wait there meets a phase that is further on: it is lapped, or passes as before. An
     arrival that is made while only bytes are missing underflows at once, which is a violation that the hardware could
     show as well. Where bytes are announced by expect_tx alone, an arrival is prompt only if it does not complete the
-    phase: then it commutes with the announcement.
+    phase: then it commutes with the announcement. An arrival from another CTA could be made too late instead, when the
+    CTA of the barrier has exited; it is prompt only while some role there has yet to wait for the current phase, which
+    needs this arrival, before it can end.
 No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing is put off for
 ever.
 
@@ -38,7 +40,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spec.expr import FALSE, TRUE, Expr, Field, all_of
+from spec.accesses import in_locations
+from spec.expr import FALSE, TRUE, Expr, Field, all_of, any_of
 from spec.machine import Action, BarrierInfo, Machine, Role
 
 
@@ -59,13 +62,16 @@ class Reduction:
 def find_reduction(machine: Machine) -> Reduction:
     """Reads off a machine what the reduced search may do."""
     widths = {variable.name: variable.width for variable in machine.variables}
+    awaited = {info.name: _awaited_in_its_cta(machine, info, widths) for info in machine.structure.barriers}
     arrivals = {
         (action.role, action.location): _arrives_promptly(action, info, widths)
+        & (awaited[info.name] if _may_find_it_gone(action) else TRUE)
         for info in machine.structure.barriers
         for action in machine.actions
         if info.plain and action.object == info.name
     }
-    prompt = tuple(_prompt_locations(machine, role, arrivals) for role in machine.roles)
+    late = {(action.role, action.location) for action in machine.actions if _may_find_it_gone(action)}
+    prompt = tuple(_prompt_locations(machine, role, arrivals, late) for role in machine.roles)
     barriers = [_signalled(machine, action) for action in machine.actions if action.location is None]
     pending = {info.name: info.pending for info in machine.structure.barriers}
     return Reduction(
@@ -97,7 +103,30 @@ def _stands_at(role: Role, barrier: str) -> frozenset[int]:
     )
 
 
-def _prompt_locations(machine: Machine, role: Role, arrivals: dict[tuple[str, int | None], Expr]) -> tuple[Expr, ...]:
+def _may_find_it_gone(action: Action) -> bool:
+    """The action reaches into another CTA: made later, it might come after the exit of that CTA."""
+    return any(check.property == "exit-hazard" for check in action.checks)
+
+
+def _awaited_in_its_cta(machine: Machine, info: BarrierInfo, widths: dict[str, int]) -> Expr:
+    """Some role that waits on the barrier has seen all its phases so far and must wait again before it can end."""
+    counters = {role.name: role for role in machine.roles}
+    return any_of(
+        (Field(unseen, widths[unseen]) == 0)
+        & in_locations(
+            Field(counters[name].counter, widths[counters[name].counter]),
+            [i for i, place in enumerate(counters[name].locations) if info.name in place.waits_ahead],
+        )
+        for name, unseen in info.unseen
+    )
+
+
+def _prompt_locations(
+    machine: Machine,
+    role: Role,
+    arrivals: dict[tuple[str, int | None], Expr],
+    late: set[tuple[str, int | None]],
+) -> tuple[Expr, ...]:
     before: list[list[int]] = [[] for _ in role.locations]
     after: list[list[int]] = [[] for _ in role.locations]
     for action in machine.actions:
@@ -108,7 +137,7 @@ def _prompt_locations(machine: Machine, role: Role, arrivals: dict[tuple[str, in
     for index, place in enumerate(role.locations):
         chained = bool(before[index]) and all(role.locations[other].kind == "local" for other in before[index])
         rests = place.just_waited and place.kind != "wait" and not chained
-        if rests:
+        if rests or ((role.name, index) in late and place.kind not in ("arrive", "load")):
             prompt.append(FALSE)
         elif place.kind == "load" or (place.kind == "local" and chained):
             prompt.append(TRUE)

@@ -63,14 +63,12 @@ def copy_bytes(text: str) -> int:
     return value
 
 
-def cluster(text: str) -> tuple[int, int]:
-    """XxY with at most 16 CTAs; only 1x1 can be checked."""
+def cluster(text: str) -> str:
+    """XxY with at most 16 CTAs."""
     x, _, y = text.partition("x")
     if not (x.isdigit() and y.isdigit()) or not 1 <= int(x) * int(y) <= 16:
-        raise argparse.ArgumentTypeError(f"{text}: use XxY with 1 to 16 CTAs, for example 1x1")
-    if int(x) * int(y) != 1:
-        raise argparse.ArgumentTypeError(f"{text}: only 1x1 can be checked in this version")
-    return int(x), int(y)
+        raise argparse.ArgumentTypeError(f"{text}: use XxY with 1 to 16 CTAs, for example 2x1")
+    return f"{int(x)}x{int(y)}"
 
 
 def setting(text: str) -> tuple[str, int | str]:
@@ -101,7 +99,7 @@ def make_parser() -> Parser:
     pipeline.add_argument("--stages", type=whole(1, MAX_STAGES), metavar="N", help=f"1 to {MAX_STAGES}")
     pipeline.add_argument("--consumers", type=whole(1, MAX_WARPGROUPS), metavar="C", help="consumer warpgroups")
     pipeline.add_argument("--producers", type=whole(1, MAX_WARPGROUPS), metavar="P", help="producers")
-    pipeline.add_argument("--cluster", type=cluster, metavar="XxY", help="CTAs of a cluster (1x1)")
+    pipeline.add_argument("--cluster", type=cluster, metavar="XxY", help="CTAs of a cluster (1x1), 16 at most")
     pipeline.add_argument(
         "--trips", type=trips, metavar="N", help="a trip count, or forever (default): every trip count"
     )

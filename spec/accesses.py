@@ -30,7 +30,7 @@ class Spot:
 
     @cached_property
     def accesses(self) -> tuple[Access, ...]:
-        return (*self.held.in_progress(), *self.next)
+        return (*self.held.in_progress(), *self.held.unordered, *self.next)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def accesses_of(operation: op.Operation | None) -> tuple[Access, ...]:
         case op.Touch():
             return operation.accesses
         case op.Load():
-            return (operation.write,)
+            return tuple(write for write, _ in operation.destinations)
         case op.Store():
             return operation.reads if operation.destination is None else (*operation.reads, operation.destination)
     return ()

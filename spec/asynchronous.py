@@ -22,8 +22,10 @@ BULK_GROUPS = 32
 class Held:
     """mma: wgmma groups that are committed and not waited for (PTX ISA 9.7.15); bulk_reads and bulk_writes: the
     accesses of bulk groups (9.7.9.25.6), oldest first, () once waited for; fresh_*: not yet committed; unfenced:
-    generic accesses since the last fence.proxy.async; uninitialised: barriers initialised since the last
-    fence.mbarrier_init.
+    generic accesses since the last fence.proxy.async; unfenced_inits, hidden_inits: barriers initialised since the last
+    fence.mbarrier_init, and not made visible to other CTAs by a releasing barrier.cluster.arrive either; recent,
+    unordered: generic accesses since the last release, and those that a barrier.cluster.arrive.relaxed has left
+    without one (kept only where `tracks`).
     """
 
     mma: tuple[tuple[Access, ...], ...] = ()
@@ -34,7 +36,11 @@ class Held:
     fresh_writes: tuple[Access, ...] = ()
     unfenced: tuple[Access, ...] = ()
     unfenced_inits: tuple[str, ...] = ()
+    hidden_inits: tuple[str, ...] = ()
     registers: int = 0
+    tracks: bool = False
+    recent: tuple[Access, ...] = ()
+    unordered: tuple[Access, ...] = ()
 
     def in_progress(self) -> tuple[Access, ...]:
         """All asynchronous accesses that nobody may assume to be over."""
@@ -49,6 +55,23 @@ class Held:
 
     def after(self, operation: op.Operation) -> Held:
         """What is held after the thread has executed the operation."""
+        held = self._next(operation)
+        return held._released(operation) if self.tracks else held
+
+    def _released(self, operation: op.Operation) -> Held:
+        """Keeps account of what a release orders: arrivals of any kind release at least at CTA scope, and are taken to
+        do so for the cluster.
+        """
+        match operation:
+            case op.Touch(kind="read" | "write"):
+                return replace(self, recent=_unique((*self.recent, *operation.accesses)))
+            case op.ClusterArrive(release=False):
+                return replace(self, recent=(), unordered=_unique((*self.unordered, *self.recent)))
+            case op.Arrive() | op.NamedSync() | op.CtaSync() | op.ClusterArrive():
+                return replace(self, recent=(), unordered=())
+        return self
+
+    def _next(self, operation: op.Operation) -> Held:
         match operation:
             case op.Touch(kind="mma"):
                 held = replace(self, fresh_mma=_unique((*self.fresh_mma, *operation.accesses)))
@@ -86,11 +109,17 @@ class Held:
                 )
                 return held._without_finished_groups()
             case op.Fence(kind="proxy_async"):
-                return replace(self, unfenced=(), unfenced_inits=())
+                return replace(self, unfenced=(), unfenced_inits=(), hidden_inits=())
             case op.Fence(kind="mbarrier_init"):
-                return replace(self, unfenced_inits=())
+                return replace(self, unfenced_inits=(), hidden_inits=())
+            case op.ClusterArrive(release=True):
+                return replace(self, hidden_inits=())
             case op.Init():
-                return replace(self, unfenced_inits=tuple(dict.fromkeys((*self.unfenced_inits, operation.barrier))))
+                return replace(
+                    self,
+                    unfenced_inits=tuple(dict.fromkeys((*self.unfenced_inits, operation.barrier))),
+                    hidden_inits=tuple(dict.fromkeys((*self.hidden_inits, operation.barrier))),
+                )
             case op.Setmaxnreg():
                 return replace(self, registers=operation.registers)
         return self

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 
 from spec import hopper
 from spec import operations as op
 from spec.accesses import Bystander, Spot, accesses_of, fence_checks, in_locations, race_checks, stale_check
-from spec.control import arrivals_ahead, before_dec, blocks_inside, final_nodes, kind_of, meeting_of, soon
+from spec.control import arrivals_ahead, before_dec, blocks_inside, final_nodes, kind_of, meeting_of, soon, waits_ahead
 from spec.errors import Source
 from spec.expr import TRUE, Expr, Lit, all_of, any_of, where
 from spec.hopper import Illegal
@@ -18,16 +19,19 @@ from spec.program import Node, Program, trace_programs
 from spec.signals import Signals, is_false
 from spec.structure import structure_of
 from spec.synchronise import (
+    CLUSTER_WIDTH,
     THREADS_WIDTH,
     Way,
     choice_ways,
+    cluster_arrive_ways,
+    cluster_wait_ways,
     cta_leave_ways,
     cta_ways,
     leave_ways,
     loop_ways,
     named_ways,
 )
-from spec.variables import Copies, Variables
+from spec.variables import Copies, Variables, copies_of
 from spec.words import words_of
 
 HALTING = ("arrival-count", "tx-count", "barrier-init", "limit")
@@ -52,7 +56,11 @@ class _Compiler:
         self.v = Variables(pipeline, programs)
         self.signals = Signals(self.v)
         self.bystanders = {p.name: self._bystander(p) for p in programs}
-        self.exited = self._exited()
+        self.exited = {home: self._exited(home, THREADS_WIDTH) for home in self._homes()}
+        self.gone = {
+            home: all_of(in_locations(self.v.counters[p.name], final_nodes(p)) for p in self._at_home(home))
+            for home in self._homes()
+        }
 
     def machine(self) -> Machine:
         """Compiles every location of every role, then the agents without a program and the checks on whole states."""
@@ -70,7 +78,7 @@ class _Compiler:
         if self.v.plans:
             found["arrival-count"] = None
         found.pop("limit", None)
-        if self.v.free is not None:
+        if self.v.free:
             found["register-pool"] = None
         return Machine(
             self.pipeline.name,
@@ -85,7 +93,7 @@ class _Compiler:
 
     def _role(self, program: Program) -> Role:
         self.others = [other for name, other in self.bystanders.items() if name != program.name]
-        reachable = arrivals_ahead(program)
+        reachable, awaited = arrivals_ahead(program), waits_ahead(program)
         locations: list[Location] = []
         inside: list[Location] = []
         for index, node in enumerate(program.nodes):
@@ -103,6 +111,7 @@ class _Compiler:
                     kind=kind_of(node),
                     waits_for=waits,
                     arrives_on=tuple(reachable[index]),
+                    waits_ahead=awaited[index],
                     settled=self.signals.settled(program, node),
                     just_waited=self.signals.just_waited[program.name][index],
                 )
@@ -114,7 +123,7 @@ class _Compiler:
                 self._take(program, node, index, entrance, self._ways(program, node))
                 meeting = self.v.meetings[meeting_of(program, node.operation) or ""]
                 leaving = (
-                    cta_leave_ways(meeting, program.name, self.exited, self._threads())
+                    cta_leave_ways(meeting, program.name, self.exited[program.home], self._threads(program.home))
                     if isinstance(node.operation, op.CtaSync)
                     else leave_ways(meeting, program.name)
                 )
@@ -139,8 +148,15 @@ class _Compiler:
                 Action(name, program.name, op_text, thing, at, target, way.guard, way.updates, checks, node.source)
             )
 
-    def _threads(self) -> int:
-        return sum(program.me.threads for program in self.programs)
+    def _homes(self) -> dict[str, None]:
+        return dict.fromkeys(program.home for program in self.programs)
+
+    def _at_home(self, home: str | None) -> list[Program]:
+        return [program for program in self.programs if home is None or program.home == home]
+
+    def _threads(self, home: str | None = None) -> int:
+        """Threads of a CTA, or of the whole cluster."""
+        return sum(program.me.threads for program in self._at_home(home))
 
     def _standing(self, program: Program, node: Node) -> list[Illegal]:
         """What must not hold while a role waits here, whether or not it can go on; and what a finished role must not
@@ -171,8 +187,17 @@ class _Compiler:
                 return loop_ways(self.v.shared[f"loop {node.loop}"], role)
             case None:
                 return []
+            case op.Arrive() | op.Transaction() if operation.cta >= 0:
+                far = (*self._reaches(program, operation.cta), *self._hidden_init(operation.barrier))
+                return [replace(way, illegal=(*way.illegal, *far)) for way in self.signals.ways(role, node)]
             case op.Wait() | op.Init() | op.Inval() | op.Arrive() | op.Transaction():
                 return self.signals.ways(role, node)
+            case op.ClusterArrive():
+                meeting, exited = self.v.meetings["cluster"], self._exited(None, CLUSTER_WIDTH)
+                return cluster_arrive_ways(meeting, role, program.me.threads, exited, self._threads())
+            case op.ClusterWait():
+                meeting, exited = self.v.meetings["cluster"], self._exited(None, CLUSTER_WIDTH)
+                return cluster_wait_ways(meeting, role, exited, self._threads())
             case op.Load():
                 return [self._load_way(program, node, operation)]
             case op.Touch(kind="write"):
@@ -187,7 +212,9 @@ class _Compiler:
                 total = sum(other.me.threads for other in self.programs if other.role == program.role)
                 return named_ways(meeting, role, program.me.threads, None, total, blocks=True)
             case op.CtaSync():
-                return cta_ways(self.v.meetings["cta"], role, program.me.threads, self.exited, self._threads())
+                meeting = self.v.meetings[meeting_of(program, operation) or ""]
+                exited, total = self.exited[program.home], self._threads(program.home)
+                return cta_ways(meeting, role, program.me.threads, exited, total)
             case op.Choose():
                 return choice_ways(self.v.shared[f"choice {operation.name}"], role, operation.options)
             case op.Setmaxnreg():
@@ -195,24 +222,49 @@ class _Compiler:
         return [Way(TRUE, ())]
 
     def _load_way(self, program: Program, node: Node, load: op.Load) -> Way:
-        busy, _, _ = self.v.copies[Copies(load.write, load.barrier, load.bytes, load.pieces)]
-        value = self.v.tags[load.write.object][load.tag]
-        illegal = [
-            Illegal(
-                "barrier-init", ~self.v.barriers[load.barrier].alive, f"a copy signals {load.barrier} before its init"
-            )
-        ]
-        illegal += self._unfenced_init(program, node, load.barrier)
+        updates: list[tuple[str, Expr]] = []
+        illegal: list[Illegal] = []
+        for key in copies_of(load):
+            busy, _, _ = self.v.copies[key]
+            updates.append((busy.name, Lit(self.v.tags[key.write.object][load.tag], busy.width)))
+            dead = ~self.v.barriers[key.barrier].alive
+            illegal.append(Illegal("barrier-init", dead, f"a copy signals {key.barrier} before its init"))
+            illegal += self._unfenced_init(program, node, key.barrier)
+            illegal += self._runs_over(load, key.write)
+            if key.write.cta != program.me.cta:
+                illegal += self._not_begun(key.write.cta)
+        return Way(TRUE, tuple(updates), tuple(illegal))
+
+    def _runs_over(self, load: op.Load, write: Access) -> Iterable[Illegal]:
+        home = next(region for region in self.pipeline.layout.regions if region.object == write.object)
+        beyond = replace(write, start=home.stop, stop=max(home.stop, write.stop))
         for region in self.pipeline.layout.regions:
-            if region.object == load.write.object:
-                home = region
-        for region in self.pipeline.layout.regions:
-            other = Access(region.object, region.space, region.start, region.stop, True, "generic")
-            beyond = Access(home.object, home.space, home.stop, max(home.stop, load.write.stop), True, "async")
-            if beyond.start < beyond.stop and region.object != home.object and beyond.overlaps(other):
+            if beyond.start < beyond.stop and region.object != home.object and beyond.overlaps(region.access()):
                 because = f"the copy of {load.bytes} bytes runs over the end of {home.object} into {region.object}"
-                illegal.append(Illegal("smem-overlap", TRUE, because))
-        return Way(TRUE, ((busy.name, Lit(value, busy.width)),), tuple(illegal))
+                yield Illegal("smem-overlap", TRUE, because)
+
+    def _reaches(self, program: Program, cta: int) -> list[Illegal]:
+        """What an operation on the shared memory of another CTA must not meet: that it has exited, or not begun."""
+        home = self.pipeline._shape.home(cta)
+        because = f"{program.name} reaches into CTA {cta}, which may have exited: its shared memory is gone"
+        return [Illegal("exit-hazard", self.gone.get(home, TRUE), because), *self._not_begun(cta)]
+
+    def _not_begun(self, cta: int) -> list[Illegal]:
+        if self.pipeline.met:
+            return []
+        begun = any_of(self.v.counters[p.name] != 0 for p in self._at_home(self.pipeline._shape.home(cta)))
+        because = f"CTA {cta} may not have started yet: no barrier.cluster shows that its shared memory exists"
+        return [Illegal("exit-hazard", ~begun, because)]
+
+    def _hidden_init(self, name: str) -> list[Illegal]:
+        """An arrival from another CTA on a barrier whose initialisation only its own CTA can see."""
+        because = f"{name} is initialised by {{}} and nothing makes that visible to other CTAs: no fence.mbarrier_init"
+        found = []
+        for other in self.others:
+            when = other.where(lambda spot: name in spot.held.hidden_inits)
+            if not is_false(when):
+                found.append(Illegal("barrier-init", when, because.format(other.name)))
+        return found
 
     def _unfenced_init(self, program: Program, node: Node, name: str) -> list[Illegal]:
         """A bulk copy signals a barrier whose initialisation is visible to generic accesses only."""
@@ -241,11 +293,11 @@ class _Compiler:
                 continue
             if region.object == access.object:
                 yield content.name, Lit(value.value, content.width) if isinstance(value, Lit) else value
-            elif access.overlaps(Access(region.object, region.space, region.start, region.stop, True, "generic")):
+            elif access.overlaps(region.access()):
                 yield content.name, Lit(0, content.width)
 
     def _register_way(self, program: Program, node: Node, change: op.Setmaxnreg) -> Way:
-        assert self.v.free is not None
+        free = self.v.free[program.home]
         before = node.held.registers or self.pipeline.registers
         delta = (change.registers - before) * program.me.threads
         wrong = not 24 <= change.registers <= 256 or change.registers % 8 != 0
@@ -256,28 +308,29 @@ class _Compiler:
             because = f"{request}: a multiple of 8 from 24 to 256 that goes the right way"
             illegal = (Illegal("register-pool", TRUE, because),)
         if delta <= 0:
-            return Way(TRUE, ((self.v.free.name, self.v.free + Lit(-delta, self.v.free.width)),), illegal)
-        need = Lit(delta, self.v.free.width)
-        return Way(self.v.free >= need, ((self.v.free.name, self.v.free - need),), illegal)
+            return Way(TRUE, ((free.name, free + Lit(-delta, free.width)),), illegal)
+        need = Lit(delta, free.width)
+        return Way(free >= need, ((free.name, free - need),), illegal)
 
     def _never_granted(self, program: Program, node: Node, change: op.Setmaxnreg) -> list[Illegal]:
         """The pool has too few registers, and no other role will execute setmaxnreg.dec any more."""
-        assert self.v.free is not None
+        free = self.v.free[program.home]
         need = (change.registers - (node.held.registers or self.pipeline.registers)) * program.me.threads
         if need <= 0:
             return []
-        others = [other for other in self.programs if other.name != program.name]
+        others = [other for other in self._at_home(program.home) if other.name != program.name]
         over = all_of(~in_locations(self.v.counters[other.name], before_dec(other)) for other in others)
         because = f"{program.name} needs {need} more registers than it has, and nobody can give back as many any more"
-        return [Illegal("register-pool", (self.v.free < Lit(need, self.v.free.width)) & over, because)]
+        return [Illegal("register-pool", (free < Lit(need, free.width)) & over, because)]
 
     def _access_checks(self, program: Program, node: Node) -> list[Check]:
         role, operation = program.name, node.operation
         checks: list[Check] = []
-        load = operation if isinstance(operation, op.Load) else None
-        kind = None if load is None else Copies(load.write, load.barrier, load.bytes, load.pieces)
+        kinds = {key.write: key for key in copies_of(operation)} if isinstance(operation, op.Load) else {}
         for access in accesses_of(operation):
-            checks += race_checks(role, access, node.held, self.others, self.v.flights, kind)
+            checks += race_checks(role, access, node.held, self.others, self.v.flights, kinds.get(access))
+            if access.space != "global" and access.cta != program.me.cta and not kinds:
+                checks += [check_of(part, access.object) for part in self._reaches(program, access.cta)]
             checks += fence_checks(role, access, node.held, self.others, strict=self.pipeline.strict)
         expectations: list[tuple[Access, Hashable]] = []
         if isinstance(operation, op.Touch) and operation.kind != "write":
@@ -329,11 +382,14 @@ class _Compiler:
             if count < 1:
                 yield Check("barrier-init", TRUE, f"{name} is initialised with the arrival count {count}", name, True)
         if self.v.copies:
-            finished = all_of(in_locations(self.v.counters[p.name], final_nodes(p)) for p in self.programs)
+            for key, (busy, _, _) in self.v.copies.items():
+                gone = self.gone.get(self.pipeline._shape.home(key.write.cta), TRUE)
+                if not is_false(gone):
+                    whose = "all roles" if self.pipeline._shape.size == 1 else f"all roles of CTA {key.write.cta}"
+                    because = f"{whose} have ended while a copy into {key.write.object} is still in flight"
+                    yield Check("exit-hazard", gone & (busy != 0), because, key.write.object)
+            finished = all_of(self.gone.values())
             if not is_false(finished):
-                for key, (busy, _, _) in self.v.copies.items():
-                    because = f"all roles have ended while a copy into {key.write.object} is still in flight"
-                    yield Check("exit-hazard", finished & (busy != 0), because, key.write.object)
                 for name, b in self.v.barriers.items():
                     flying = any_of(busy != 0 for key, (busy, _, _) in self.v.copies.items() if key.barrier == name)
                     because = f"{name}: all roles have ended and all copies landed, and its tx-count is not zero"
@@ -344,12 +400,12 @@ class _Compiler:
         spots += [Spot(node.held, ()) for node in program.nodes if blocks_inside(node.operation)]
         return Bystander(program.name, self.v.counters[program.name], tuple(spots))
 
-    def _exited(self) -> Expr:
-        threads = Lit(0, THREADS_WIDTH)
-        total: Expr = threads
-        for program in self.programs:
+    def _exited(self, home: str | None, width: int) -> Expr:
+        """How many threads of a CTA, or of the whole cluster, have exited."""
+        total: Expr = Lit(0, width)
+        for program in self._at_home(home):
             done = in_locations(self.v.counters[program.name], final_nodes(program))
-            total = total + where(done, Lit(program.me.threads, THREADS_WIDTH), threads)
+            total = total + where(done, Lit(program.me.threads, width), Lit(0, width))
         return total
 
 

@@ -19,9 +19,11 @@ def blocks_inside(operation: op.Operation | None) -> bool:
 def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
     match operation:
         case op.NamedSync():
-            return f"bar{operation.id}"
+            return f"{program.home}bar{operation.id}"
         case op.CtaSync():
-            return "cta"
+            return f"{program.home}cta"
+        case op.ClusterArrive() | op.ClusterWait():
+            return "cluster"
         case op.WarpSync():
             return f"warp.{program.role}"
     return None
@@ -112,6 +114,30 @@ def before_dec(program: Program) -> list[int]:
     inside = [index for index, node in enumerate(program.nodes) if blocks_inside(node.operation)]
     entered = [len(program.nodes) + number for number, index in enumerate(inside) if index in before]
     return sorted((*before, *entered))
+
+
+def waits_ahead(program: Program) -> list[tuple[str, ...]]:
+    """By node, the barriers that the role must still wait for on every way to its end; all of them where there is no
+    end.
+    """
+    waited = [
+        node.operation.barrier if isinstance(node.operation, op.Wait) and node.operation.kind == "wait" else ""
+        for node in program.nodes
+    ]
+    everything = tuple(dict.fromkeys(name for name in waited if name))
+    found = [everything if node.successors else () for node in program.nodes]
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(program.nodes) - 1, -1, -1):
+            targets = program.nodes[index].successors.values()
+            kept = tuple(
+                name for name in found[index] if name == waited[index] or all(name in found[to] for to in targets)
+            )
+            if kept != found[index]:
+                found[index] = kept
+                changed = True
+    return found
 
 
 def arrivals_ahead(program: Program) -> list[list[str]]:

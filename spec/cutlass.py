@@ -1,4 +1,4 @@
-"""CUTLASS's SM90 pipeline classes, verb by verb, for one CTA.
+"""CUTLASS's SM90 pipeline classes, verb by verb, for one CTA or a cluster.
 
 Each class is a part of a Pipeline: declare it as a class attribute, and a role calls its verbs with `yield from`. Line
 numbers are those of cutlass/pipeline/sm90_pipeline.hpp in CUTLASS 4.2. Counts and bytes may be numbers, names of the
@@ -77,14 +77,18 @@ class PipelineTmaAsync(_Ring):
     """PipelineTmaAsync<Stages> (:271-642): TMA fills a stage, its bytes complete the phase; consumers release it.
 
     producers: leaders that arrive on the full barrier (1 in every kernel). consumers: consumer threads, all of which
-    release in a cluster of one CTA (:317). bytes: what one leader expects per stage, whoever sends it
-    (transaction_bytes).
+    release in a cluster of one CTA; in a larger one each warpgroup sends one arrival to every CTA in its row or column
+    (:305-324). bytes: what one leader expects per stage, whoever sends it (transaction_bytes).
     """
 
     def __init__(
         self, stages: Parameter = "stages", *, producers: Parameter = 1, consumers: Parameter, bytes: Parameter
     ) -> None:
-        super().__init__(stages, full=producers, empty=consumers)
+        def releases(owner: Pipeline) -> int:
+            threads = owner.value(consumers)
+            return threads if owner._shape.size == 1 else len(owner._shape.sharing(0)) * _warpgroups(threads)
+
+        super().__init__(stages, full=producers, empty=releases)
         self.bytes = bytes
 
     def producer_acquire(self, state: PipelineState, token: bool = WAIT_AGAIN, *, leader: bool = True) -> Body:
@@ -99,14 +103,25 @@ class PipelineTmaAsync(_Ring):
         yield
 
     def consumer_release(self, state: PipelineState, me: Threads) -> Body:
-        """:628-630, cluster of one CTA: every consumer thread arrives on its own CTA's barrier."""
-        yield from self._release(state, me.threads)
+        """:628-630: every consumer thread arrives; in a cluster one thread per warpgroup and CTA to signal (:92-118,
+        :350-377).
+        """
+        if self.owner._shape.size == 1:
+            yield from self._release(state, me.threads)
+            return
+        for cta in self.owner._shape.sharing(me.cta):
+            yield self.empty[state].on(cta).arrive(_warpgroups(me.threads))
 
     def producer_tail(self, state: PipelineState) -> Body:
         """:448-454: wait until every stage that was issued has been released."""
         for _ in range(state.stages):
             yield from self._wait_empty(state, WAIT_AGAIN)
             state = state + 1
+
+
+def _warpgroups(threads: int) -> int:
+    """ceil_div(threads, NumThreadsPerWarpGroup)."""
+    return -(-threads // 128)
 
 
 class PipelineTransactionAsync(_Ring):

@@ -60,7 +60,8 @@ class Ghost:
         elif isinstance(operation, op.Transaction):
             self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + operation.bytes
         elif isinstance(operation, op.Load):
-            self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) - operation.bytes
+            for _, barrier in operation.destinations:
+                self.ahead[barrier] = self.ahead.get(barrier, 0) - operation.bytes
         elif isinstance(operation, op.Choose):
             self.choices[operation.name] = self.choices.get(operation.name, 0) + 1
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from spec import operations as op
@@ -15,62 +16,78 @@ from spec.state import Count, Phase, PipelineState
 class Owner(Protocol):
     """The pipeline that the handles belong to."""
 
+    _cta: int
+    """The CTA whose role is running."""
+
     def created(self, operation: op.Operation) -> op.Operation: ...
 
 
 class Barrier:
     """One mbarrier, as a role sees it: each method gives an operation to yield."""
 
-    def __init__(self, owner: Owner, name: str) -> None:
-        self._owner, self.name = owner, name
+    def __init__(
+        self, owner: Owner, name: str, cta: int = 0, everywhere: Callable[[int], Barrier] | None = None
+    ) -> None:
+        self._owner, self.name, self.cta, self._everywhere = owner, name, cta, everywhere
+
+    def on(self, cta: int) -> Barrier:
+        """The barrier at the same place in the shared memory of another CTA (mapa): only arrivals and bytes reach
+        it.
+        """
+        return self if self._everywhere is None else self._everywhere(cta)
+
+    @property
+    def _target(self) -> int:
+        """The CTA for the .shared::cluster form of an operation, -1 for the .shared::cta form."""
+        return -1 if self.cta == self._owner._cta else self.cta
 
     def wait(self, phase: int | Phase | op.Token) -> op.Operation:
         """Loop around mbarrier.try_wait with a parity, or with the token of an arrive: blocks until it has
         completed.
         """
-        return self._new(op.Wait(self.name, self._phase(phase)))
+        return self._new(op.Wait(self.name, self._phase(phase), remote=self._target >= 0))
 
     def try_wait(self, phase: int | Phase | op.Token) -> op.Operation:
         """One mbarrier.try_wait: the yield gives True, or False (not completed, or the system's time limit)."""
-        return self._new(op.Wait(self.name, self._phase(phase), "try_wait"))
+        return self._new(op.Wait(self.name, self._phase(phase), "try_wait", self._target >= 0))
 
     def test_wait(self, phase: int | Phase | op.Token) -> op.Operation:
         """One mbarrier.test_wait: the yield gives True or False and never blocks."""
-        return self._new(op.Wait(self.name, self._phase(phase), "test_wait"))
+        return self._new(op.Wait(self.name, self._phase(phase), "test_wait", self._target >= 0))
 
     def arrive(self, count: int = 1) -> op.Operation:
         """mbarrier.arrive by `count` threads (or with that count operand); the yield gives its token."""
-        return self._new(op.Arrive(self.name, _threads(count)))
+        return self._new(op.Arrive(self.name, _threads(count), cta=self._target))
 
     def arrive_expect_tx(self, bytes: int, count: int = 1) -> op.Operation:
         """mbarrier.arrive.expect_tx by `count` threads, each expecting `bytes`."""
         number(_bytes(bytes) * _threads(count), "bytes expected by all threads together")
-        return self._new(op.Arrive(self.name, count, expect=bytes))
+        return self._new(op.Arrive(self.name, count, expect=bytes, cta=self._target))
 
     def arrive_no_complete(self, count: int = 1) -> op.Operation:
         """mbarrier.arrive.noComplete."""
-        return self._new(op.Arrive(self.name, _threads(count), kind="no_complete"))
+        return self._new(op.Arrive(self.name, _threads(count), kind="no_complete", cta=self._target))
 
     def arrive_drop(self, count: int = 1, expect: int | None = None) -> op.Operation:
         """mbarrier.arrive_drop{.expect_tx}."""
         expected = None if expect is None else _bytes(expect)
-        return self._new(op.Arrive(self.name, _threads(count), expect=expected, kind="drop"))
+        return self._new(op.Arrive(self.name, _threads(count), expect=expected, kind="drop", cta=self._target))
 
     def expect_tx(self, bytes: int) -> op.Operation:
         """mbarrier.expect_tx: announces bytes without arriving."""
-        return self._new(op.Transaction(self.name, _bytes(bytes)))
+        return self._new(op.Transaction(self.name, _bytes(bytes), self._target))
 
     def complete_tx(self, bytes: int) -> op.Operation:
         """mbarrier.complete_tx: simulates that many bytes arriving."""
-        return self._new(op.Transaction(self.name, -_bytes(bytes)))
+        return self._new(op.Transaction(self.name, -_bytes(bytes), self._target))
 
     def init(self, count: int) -> op.Operation:
         """mbarrier.init."""
-        return self._new(op.Init(self.name, count))
+        return self._new(op.Init(self.name, count, self._target >= 0))
 
     def inval(self) -> op.Operation:
         """mbarrier.inval."""
-        return self._new(op.Inval(self.name))
+        return self._new(op.Inval(self.name, self._target >= 0))
 
     def _phase(self, phase: int | Phase | op.Token) -> int | Phase | op.Token:
         if isinstance(phase, op.Token) and phase.barrier != self.name:
@@ -91,12 +108,32 @@ class Tile:
     tag.
     """
 
-    def __init__(self, owner: Owner, access: Access, tag: Hashable) -> None:
-        self._owner, self.access, self.tag = owner, access, tag
+    def __init__(
+        self, owner: Owner, access: Access, tag: Hashable, everywhere: Callable[[int], Tile] | None = None
+    ) -> None:
+        self._owner, self.access, self.tag, self._everywhere = owner, access, tag, everywhere
         self.bytes = access.stop - access.start
 
-    def load(self, signals: Barrier, bytes: int | None = None, tag: Hashable = None, pieces: int = 1) -> op.Operation:
-        """TMA or cp.async.bulk into this buffer, whose `bytes` are signalled on a barrier, in one or more pieces."""
+    def on(self, cta: int) -> Tile:
+        """The buffer at the same place in the shared memory of another CTA (distributed shared memory)."""
+        return self if self._everywhere is None else self._everywhere(cta)
+
+    def of(self, tag: Hashable) -> Tile:
+        """The buffer for data with another tag than that of the state which picked it."""
+        return Tile(self._owner, self.access, tag, self._everywhere)
+
+    def load(
+        self,
+        signals: Barrier,
+        bytes: int | None = None,
+        tag: Hashable = None,
+        pieces: int = 1,
+        multicast: Sequence[int] | None = None,
+    ) -> op.Operation:
+        """TMA or cp.async.bulk into this buffer, whose `bytes` are signalled on a barrier, in one or more pieces.
+
+        multicast: the CTAs of the mask (.multicast::cluster); each gets the bytes, and the signal, at the same place.
+        """
         count = number(self.bytes if bytes is None else bytes, "bytes of a bulk copy")
         number(pieces, "pieces of a bulk copy", least=1)
         if isinstance(signals, Array) and signals.slots == 1:
@@ -108,10 +145,16 @@ class Tile:
             raise SpecError(
                 f"a bulk copy of {count} bytes in {pieces} pieces: use a positive multiple of {BULK_ALIGNMENT} for each"
             )
-        whole = Access(
-            self.access.object, self.access.space, self.access.start, self.access.start + count, True, "async"
-        )
-        return self._owner.created(op.Load(whole, signals.name, count, self._tag(tag), pieces))
+        if multicast is None:
+            (write, barrier), *also = [(self._first(count), signals.name)]
+        elif not multicast or len(set(multicast)) != len(multicast):
+            raise SpecError(f"a multicast to {list(multicast)}: name at least one CTA, each once")
+        else:
+            (write, barrier), *also = [(self.on(cta)._first(count), signals.on(cta).name) for cta in multicast]
+        return self._owner.created(op.Load(write, barrier, count, self._tag(tag), pieces, tuple(also)))
+
+    def _first(self, count: int) -> Access:
+        return replace(self.access, stop=self.access.start + count, write=True, proxy="async")
 
     def mma(self, tag: Hashable = None, *, commit: bool = True) -> op.Operation:
         """wgmma.mma_async that reads this buffer until its group is waited for; `commit` closes the group at once."""

@@ -39,7 +39,10 @@ class Component:
 
 @dataclass(frozen=True)
 class Region:
-    """One object's bytes [start, stop) in a memory space; `group`: the declarations with which it may share them."""
+    """One object's bytes [start, stop) in a memory space; `group`: the declarations with which it may share them.
+
+    cta: the CTA whose memory it is, 0 for memory that all CTAs have.
+    """
 
     object: str
     space: str
@@ -47,6 +50,11 @@ class Region:
     stop: int
     group: frozenset[str]
     declaration: str
+    cta: int = 0
+
+    def access(self, *, write: bool = False, proxy: str = "generic") -> Access:
+        """All its bytes, read or written."""
+        return Access(self.object, self.space, self.start, self.stop, write, proxy, self.cta)
 
 
 @dataclass(frozen=True)
@@ -64,10 +72,10 @@ class Layout:
     def overlaps(self) -> list[tuple[Region, Region]]:
         """Pairs of objects that share bytes without being declared to."""
         found = []
-        ordered = sorted(self.regions, key=lambda region: (region.space, region.start))
+        ordered = sorted(self.regions, key=lambda region: (region.space, region.cta, region.start))
         for index, one in enumerate(ordered):
             for other in ordered[index + 1 :]:
-                if other.space != one.space or other.start >= one.stop:
+                if (other.space, other.cta) != (one.space, one.cta) or other.start >= one.stop:
                     break
                 if one.declaration != other.declaration and not meant_to_share(one, other):
                     found.append((one, other))
@@ -109,10 +117,10 @@ def lay_out(pipeline: Pipeline) -> Layout:
             start = _align(free[space])
             free[space] = start + stride * (slots - 1) + size if slots else start
         starts[name] = start
-        for slot in range(slots):
-            label = f"{name}[{slot}]" if slots > 1 else name
+        for slot, cta in ((slot, cta) for slot in range(slots) for cta in _ctas_of(pipeline, space)):
+            label = pipeline._shape.home(cta) * (space != "global") + (f"{name}[{slot}]" if slots > 1 else name)
             at = start + stride * slot
-            regions.append(Region(label, space, at, at + size, group, name))
+            regions.append(Region(label, space, at, at + size, group, name, cta))
             if isinstance(declaration, TileDeclaration) and declaration.holds is not None:
                 holds[label] = declaration.holds(pipeline) if callable(declaration.holds) else declaration.holds
         if isinstance(declaration, BarrierDeclaration):
@@ -173,15 +181,31 @@ def _bind(pipeline: Pipeline, declared: dict[str, BarrierDeclaration | TileDecla
 def _array(
     pipeline: Pipeline, name: str, declaration: BarrierDeclaration | TileDeclaration, regions: list[Region]
 ) -> Array:
+    copies = len(_ctas_of(pipeline, regions[0].space)) if regions else 1
+
+    def place(index: int, cta: int) -> Region:
+        if not 0 <= cta < pipeline._shape.size:
+            raise SpecError(f"CTA {cta} of a cluster of {pipeline._shape.size}: use 0 to {pipeline._shape.size - 1}")
+        return regions[index * copies + (cta if copies > 1 else 0)]
+
     if isinstance(declaration, BarrierDeclaration):
-        barriers = [Barrier(pipeline, region.object) for region in regions]
-        return Array(name, len(regions), lambda index, tag: barriers[index])
 
-    def get(index: int, tag: Any) -> Tile:
-        region = regions[index]
-        return Tile(pipeline, Access(region.object, region.space, region.start, region.stop, False, "generic"), tag)
+        def barrier_on(index: int, cta: int) -> Barrier:
+            region = place(index, cta)
+            return Barrier(pipeline, region.object, region.cta, lambda other: barrier_on(index, other))
 
-    return Array(name, len(regions), get, _bytes(pipeline, name, declaration))
+        return Array(name, len(regions) // copies, lambda index, tag: barrier_on(index, pipeline._cta))
+
+    def tile_on(index: int, cta: int, tag: Any) -> Tile:
+        return Tile(pipeline, place(index, cta).access(), tag, lambda other: tile_on(index, other, tag))
+
+    get = lambda index, tag: tile_on(index, pipeline._cta, tag)
+    return Array(name, len(regions) // copies, get, _bytes(pipeline, name, declaration))
+
+
+def _ctas_of(pipeline: Pipeline, space: str) -> range:
+    """The CTAs that have an instance of their own of what lies in a space."""
+    return range(1 if space == "global" else pipeline._shape.size)
 
 
 def _slots(pipeline: Pipeline, name: str, declaration: BarrierDeclaration | TileDeclaration) -> int:

@@ -14,8 +14,9 @@ from spec.cutlass import (
     PipelineTmaStore,
     PipelineTransactionAsync,
 )
+from spec.handles import Tile
 from spec.pipeline import Body, Pipeline, Threads, role, tile
-from spec.state import ring_period
+from spec.state import PipelineState, ring_period
 
 WARPGROUP = 128
 STAGE_BYTES = 32_768
@@ -27,7 +28,9 @@ STORE_BARRIER = 1
 class TmaAsync(Pipeline):
     """PipelineTmaAsync as the mainloop uses it: `producers` leaders issue TMA, `consumers` warpgroups read with WGMMA.
 
-    peek: use the try functions before acquire and wait. pieces: in how many pieces each copy's bytes are signalled.
+    peek: use the try functions before acquire and wait. pieces: in how many pieces each copy's bytes are signalled. In
+    a cluster of X x Y CTAs, each loads its part of A for the Y CTAs with the same rows, and its part of B for the X
+    CTAs with the same columns.
     """
 
     _label = "tma-async"
@@ -39,7 +42,15 @@ class TmaAsync(Pipeline):
     peek = False
 
     pipeline = PipelineTmaAsync(producers="producers", consumers=lambda self: WARPGROUP * self.consumers, bytes="bytes")
-    a = tile(bytes="bytes", slots=lambda self: self.stages * self.producers)
+    a = tile(bytes="bytes", slots=lambda self: self.stages * self.producers * (self.shape.size == 1))
+    parts_of_a = tile(
+        bytes=lambda self: self.bytes // 2 // self.shape.y,
+        slots=lambda self: self.stages * self.shape.y * (self.shape.size > 1),
+    )
+    parts_of_b = tile(
+        bytes=lambda self: self.bytes // 2 // self.shape.x,
+        slots=lambda self: self.stages * self.shape.x * (self.shape.size > 1),
+    )
 
     @role(threads=1, copies="producers")
     def producer(self, me: Threads) -> Body:
@@ -49,8 +60,7 @@ class TmaAsync(Pipeline):
             if self.peek:
                 token = yield from self.pipeline.producer_try_acquire(state)
             yield from self.pipeline.producer_acquire(state, token)
-            buffer = self.a[state.index * self.producers + me.copy]
-            yield buffer.load(signals=self.pipeline.full[state], tag=state.tag, pieces=self.pieces)
+            yield from self.fill(state, me)
             state = state + 1
         yield from self.pipeline.producer_tail(state)
 
@@ -62,11 +72,31 @@ class TmaAsync(Pipeline):
             if self.peek:
                 token = yield from self.pipeline.consumer_try_wait(state)
             yield from self.pipeline.consumer_wait(state, token)
-            for producer in range(self.producers):
-                yield self.a[state.index * self.producers + producer].mma(tag=state.tag)
+            yield self.mma(*self.operands(state))
             yield self.mma_wait(0)
             yield from self.pipeline.consumer_release(state, me)
             state = state + 1
+
+    def fill(self, state: PipelineState, me: Threads) -> Body:
+        """The copies of one stage that this leader starts."""
+        full = self.pipeline.full[state]
+        if self.shape.size == 1:
+            buffer = self.a[state.index * self.producers + me.copy]
+            yield buffer.load(signals=full, tag=state.tag, pieces=self.pieces)
+            return
+        i, j = self.shape.position(me.cta)
+        part_of_a = self.parts_of_a[state.index * self.shape.y + j]
+        yield part_of_a.load(signals=full, tag=state.tag, multicast=self.shape.sharing_a(me.cta))
+        part_of_b = self.parts_of_b[state.index * self.shape.x + i]
+        yield part_of_b.load(signals=full, tag=state.tag, multicast=self.shape.sharing_b(me.cta))
+
+    def operands(self, state: PipelineState) -> list[Tile]:
+        """Everything that one k-tile of a stage consists of."""
+        if self.shape.size == 1:
+            all_parts = [(self.a, self.producers)]
+        else:
+            all_parts = [(self.parts_of_a, self.shape.y), (self.parts_of_b, self.shape.x)]
+        return [array[state.index * n + part].of(state.tag) for array, n in all_parts for part in range(n)]
 
 
 class TransactionAsync(Pipeline):

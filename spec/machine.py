@@ -82,6 +82,8 @@ class Location:
     settled: Expr = FALSE
     """When this holds, nothing that other roles do can change what the step here does: another role has made the shared
     decision already, or the wait passes and can only be lapped, which `just_waited` still shows afterwards."""
+    waits_ahead: tuple[str, ...] = ()
+    """Barriers of which every way from here to the end of the role passes a blocking wait."""
     just_waited: tuple[str, ...] = ()
     """Barriers whose wait the role has passed and since when it has done nothing that another role can notice."""
 

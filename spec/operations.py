@@ -19,13 +19,16 @@ class Access:
     stop: int
     write: bool
     proxy: str
+    cta: int = 0
+    """The CTA whose shared memory it is; 0 for memory that all CTAs have."""
 
     def conflicts(self, other: Access) -> bool:
         """Same bytes, and at least one of the two writes."""
         return (self.write or other.write) and self.overlaps(other)
 
     def overlaps(self, other: Access) -> bool:
-        return self.space == other.space and self.start < other.stop and other.start < self.stop
+        same = self.space == other.space and self.cta == other.cta
+        return same and self.start < other.stop and other.start < self.stop
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,13 @@ class Token:
 class Init(Operation):
     barrier: str
     count: int
+    remote: bool = False
 
 
 @dataclass(frozen=True)
 class Inval(Operation):
     barrier: str
+    remote: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,16 +69,21 @@ class Wait(Operation):
     barrier: str
     phase: int | Phase | Token
     kind: str = "wait"
+    remote: bool = False
 
 
 @dataclass(frozen=True)
 class Arrive(Operation):
-    """kind: "arrive", "drop" or "no_complete"; expect: bytes of arrive.expect_tx, or None for a plain arrive."""
+    """kind: "arrive", "drop" or "no_complete"; expect: bytes of arrive.expect_tx, or None for a plain arrive.
+
+    cta: the CTA of the barrier, if it is another one (the .shared::cluster form); -1 for the thread's own.
+    """
 
     barrier: str
     count: int = 1
     expect: int | None = None
     kind: str = "arrive"
+    cta: int = -1
 
 
 @dataclass(frozen=True)
@@ -82,17 +92,28 @@ class Transaction(Operation):
 
     barrier: str
     bytes: int
+    cta: int = -1
 
 
 @dataclass(frozen=True)
 class Load(Operation):
-    """cp.async.bulk global -> shared: written at any later time, in `pieces`, then complete_tx on the barrier."""
+    """cp.async.bulk global -> shared: written at any later time, in `pieces`, then complete_tx on the barrier.
+
+    also: with .multicast::cluster, the same bytes of the other CTAs of the mask and the barriers that they signal; in
+    each CTA the copy lands at a time of its own.
+    """
 
     write: Access
     barrier: str
     bytes: int
     tag: Hashable
     pieces: int = 1
+    also: tuple[tuple[Access, str], ...] = ()
+
+    @property
+    def destinations(self) -> tuple[tuple[Access, str], ...]:
+        """What is written and which barrier is signalled, in every CTA of the mask."""
+        return ((self.write, self.barrier), *self.also)
 
 
 @dataclass(frozen=True)
@@ -148,6 +169,18 @@ class NamedSync(Operation):
 @dataclass(frozen=True)
 class CtaSync(Operation):
     """__syncthreads(): all threads of the CTA that have not exited."""
+
+
+@dataclass(frozen=True)
+class ClusterArrive(Operation):
+    """barrier.cluster.arrive; `release`: .release (the default) or .relaxed, which orders no memory access."""
+
+    release: bool = True
+
+
+@dataclass(frozen=True)
+class ClusterWait(Operation):
+    """barrier.cluster.wait, of the generation in which the thread has arrived."""
 
 
 @dataclass(frozen=True)

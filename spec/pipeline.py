@@ -28,10 +28,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from spec import operations as op
 from spec.asynchronous import BULK_GROUPS, MMA_GROUPS
+from spec.ctas import Cluster
 from spec.errors import Source, SpecError, here, place_of
 from spec.handles import Array, Tile, number, one_tile, plain_tag
 from spec.hopper import CTA_THREADS
-from spec.state import Count, ring_period
+from spec.state import Count, PipelineState, ring_period
 
 Body: TypeAlias = Generator[op.Operation, Any, Any]
 Parameter: TypeAlias = int | str | Callable[[Any], int]
@@ -58,6 +59,8 @@ class Threads:
     threads: int
     index: int
     copy: int
+    cta: int = 0
+    """The rank of the CTA in its cluster."""
 
     @property
     def leader(self) -> bool:
@@ -132,6 +135,7 @@ class RoleDeclaration:
     threads: Parameter
     copies: Parameter
     split: tuple[int, ...]
+    ctas: tuple[int, ...] | None = None
 
 
 def role(
@@ -141,12 +145,13 @@ def role(
     warpgroups: int = 0,
     copies: Parameter = 1,
     split: tuple[int, ...] = (),
+    ctas: tuple[int, ...] | None = None,
 ) -> Callable[[Callable[..., Body]], RoleDeclaration]:
     """Marks a generator method as a role of `threads` threads (or 32 * warps, or 128 * warpgroups).
 
     copies: as many instances of the role, each with its own threads. split: representatives of one role, by number of
-    threads, where not all threads do the same: (1, 31) is a warp with an elected lane. The body may take `at` (the
-    state of this iteration) and `me` (a Threads).
+    threads, where not all threads do the same: (1, 31) is a warp with an elected lane. ctas: the CTAs of the cluster
+    that have the role, all unless said. The body may take `at` (the state of this iteration) and `me` (a Threads).
     """
     count = threads if threads is not None else 32 * warps + 128 * warpgroups or 32
 
@@ -154,7 +159,7 @@ def role(
         if not inspect.isgeneratorfunction(body):
             what = f"role {body.__name__} never yields: write `yield` in front of each operation"
             raise SpecError(what, place_of(body))
-        return RoleDeclaration(body, count, copies, split)
+        return RoleDeclaration(body, count, copies, split, ctas)
 
     return declare
 
@@ -167,11 +172,17 @@ class Pipeline:
 
     stages: slots of barriers and tiles that do not say otherwise. trips: a number of iterations; "all" (every trip
     count from 0 on, and no end); or "forever" (no end). registers: registers per thread at launch, for setmaxnreg.
+    cluster: "XxY" CTAs, each with its own roles, barriers and shared memory.
     """
 
     stages: int = 1
     trips: int | str = "all"
     registers: int = 168
+    cluster: str = "1x1"
+    met: bool = True
+    """All CTAs have started, and met, before the roles begin; otherwise a role must not reach into another CTA before a
+    barrier.cluster has shown that it runs.
+    """
     strict: bool = False
     """Demand a proxy fence between generic reads and the bulk copy that overwrites them, and no store in flight at
     exit.
@@ -191,6 +202,8 @@ class Pipeline:
                 raise SpecError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}", here())
             object.__setattr__(self, name, value)
         self._arrays: dict[str, Array] = {}
+        self._cta = 0
+        self._shape = Cluster.parse(self.cluster)
         from spec.layout import lay_out
 
         self.layout = lay_out(self)
@@ -209,6 +222,11 @@ class Pipeline:
                 if not name.startswith("_") and isinstance(value, int | str) and name != "default_period":
                     found[name] = None
         return tuple(found)
+
+    @property
+    def shape(self) -> Cluster:
+        """The shape of the cluster."""
+        return self._shape
 
     @property
     def name(self) -> str:
@@ -311,6 +329,18 @@ class Pipeline:
         """__syncthreads()."""
         return self.created(op.CtaSync())
 
+    def cluster_arrive(self) -> op.Operation:
+        """barrier.cluster.arrive.release."""
+        return self.created(op.ClusterArrive())
+
+    def cluster_arrive_relaxed(self) -> op.Operation:
+        """barrier.cluster.arrive.relaxed: orders no memory access."""
+        return self.created(op.ClusterArrive(release=False))
+
+    def cluster_wait(self) -> op.Operation:
+        """barrier.cluster.wait.acquire."""
+        return self.created(op.ClusterWait())
+
     def warp_sync(self) -> op.Operation:
         """__syncwarp() among the representatives of a split role."""
         return self.created(op.WarpSync())
@@ -340,6 +370,14 @@ class Pipeline:
             raise AttributeError(name)
         known = [key for base in reversed(type(self).__mro__[:-2]) for key in vars(base) if not key.startswith("_")]
         raise SpecError(f"{type(self).__name__} has no barrier, tile or parameter {name!r}: it has {', '.join(known)}")
+
+
+def one_iteration_each(pipeline: Pipeline, body: Callable[..., Body], extra: dict[str, Any]) -> Body:
+    """A role that takes `at`, once for each iteration of the trip-count loop."""
+    at = PipelineState.start(pipeline.stages)
+    for _ in pipeline.loop():
+        yield from body(pipeline, at=at, **extra)
+        at = at + 1
 
 
 def has_roles(kernel: type[Pipeline]) -> bool:

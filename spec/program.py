@@ -16,17 +16,18 @@ import inspect
 import os
 import sys
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
 from spec import operations as op
 from spec.asynchronous import IDLE, Held
+from spec.ctas import Cluster
 from spec.errors import Source, SpecError, place_of, place_of_class, placed
 from spec.ghost import Ghost
 from spec.handles import Array, Barrier, Tile
 from spec.layout import Component
-from spec.pipeline import Pipeline, RoleDeclaration, Threads
+from spec.pipeline import Pipeline, RoleDeclaration, Threads, one_iteration_each
 from spec.state import Count, Phase, PipelineState, ring_period
 
 MAX_LOCATIONS = 50_000
@@ -70,12 +71,17 @@ class Program:
     me: Threads
     nodes: tuple[Node, ...]
     role: str
+    home: str = ""
+    """What the names of its CTA's things begin with, see spec.ctas."""
 
 
 def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
     """The programs of all roles of the pipeline, in declaration order."""
     programs = []
-    for name, declaration in _roles(pipeline).items():
+    roles = [(cta, *one) for cta in range(pipeline._shape.size) for one in _roles(pipeline).items()]
+    for cta, name, declaration in roles:
+        if declaration.ctas is not None and cta not in declaration.ctas:
+            continue
         with placed(place_of(declaration.body)):
             copies = pipeline.value(declaration.copies)
             threads = pipeline.value(declaration.threads)
@@ -83,11 +89,11 @@ def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
             if sum(split) != threads:
                 raise SpecError(f"role {name} has {threads} threads and is split into {split}: the parts must add up")
         for copy in range(copies):
-            label = f"{name}{copy}" if copies > 1 else name
+            label = pipeline._shape.home(cta) + (f"{name}{copy}" if copies > 1 else name)
             for index, part in enumerate(split):
                 full = f"{label}.{index}" if len(split) > 1 else label
-                walk = _Walk(pipeline, declaration, Threads(full, part, index, copy))
-                programs.append(Program(full, walk.me, walk.trace(), label))
+                walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta))
+                programs.append(Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta)))
     if not programs:
         what = f"{pipeline.name} has no role: mark a generator method with @role(warps=1)"
         raise SpecError(what, place_of_class(type(pipeline)))
@@ -105,8 +111,10 @@ class _Known(BaseException):
     """The role has come to a loop head from which everything has been traced already."""
 
 
-class _CountUsed(BaseException):
-    """The role asked for the number of an iteration that closing its loops had left out of account."""
+class _StartAgain(BaseException):
+    """The role did something that needs more to be remembered than was: the number of an iteration, or accesses that
+    nothing has released.
+    """
 
 
 class _Walk:
@@ -116,6 +124,7 @@ class _Walk:
         self.pipeline, self.declaration, self.me = pipeline, declaration, me
         self.where = place_of(declaration.body)
         self.counted = False
+        self.idle = IDLE
         self.nodes: list[Node] = []
         self.heads: dict[Hashable, int] = {}
         self.todo: list[tuple[tuple[Hashable, ...], int]] = [((), -1)]
@@ -125,18 +134,19 @@ class _Walk:
             while self.todo:
                 answers, node = self.todo.pop(0)
                 self._run(list(answers), node)
-        except _CountUsed:
-            self.counted = True
+        except _StartAgain:
             self.nodes, self.heads, self.todo = [], {}, [((), -1)]
             return self.trace()
         finally:
             object.__setattr__(self.pipeline, "_tracer", None)
+            object.__setattr__(self.pipeline, "_cta", 0)
         return tuple(self.nodes)
 
     def count_used(self) -> None:
         """Called when the number of an iteration is asked for. Until then loops close as if it did not exist."""
         if not self.counted:
-            raise _CountUsed
+            self.counted = True
+            raise _StartAgain
 
     # -- one run of the generator
 
@@ -145,7 +155,7 @@ class _Walk:
         self.replay = answers
         self.given: list[Hashable] = []
         self.last = node
-        self.held, self.ghost, self.iteration = IDLE, Ghost(), 0
+        self.held, self.ghost, self.iteration = self.idle, Ghost(), 0
         self.pending_heads: list[Hashable] = []
         self.made: list[tuple[op.Operation, Source]] = []
         self.edge: Hashable = None
@@ -154,6 +164,7 @@ class _Walk:
         self.ended: dict[str, None] = {}
         self.source = self.where
         object.__setattr__(self.pipeline, "_tracer", self)
+        object.__setattr__(self.pipeline, "_cta", self.me.cta)
         self.generator = self._start()
         send: Any = None
         try:
@@ -174,7 +185,7 @@ class _Walk:
         if unknown:
             raise SpecError(f"a role takes `at` and `me`, not {', '.join(unknown)}", self.where)
         if "at" in names:
-            return _one_iteration_each(self.pipeline, body, extra)
+            return one_iteration_each(self.pipeline, body, extra)
         return body(self.pipeline, **extra)
 
     def _resume(self, send: Any) -> op.Operation | None:
@@ -202,6 +213,9 @@ class _Walk:
             node.distance = self.ghost.distance(operation, bool(self.heads))
         if isinstance(operation, op.Choose):
             node.choice = self.ghost.choices.get(operation.name, 0)
+        if isinstance(operation, op.ClusterArrive) and not operation.release and not self.idle.tracks:
+            self.idle = replace(IDLE, tracks=True)
+            raise _StartAgain
         self._link(node)
         answers = _answers(operation)
         answer = self._answer(answers) if answers else None
@@ -354,7 +368,7 @@ class _Walk:
             return ("barrier", value.name)
         if isinstance(value, Tile):
             return ("tile", value.access, value.tag)
-        if isinstance(value, Pipeline | Component | Array | Threads) or callable(value):
+        if isinstance(value, Pipeline | Component | Array | Threads | Cluster) or callable(value):
             return ("object", id(value))
         raise SpecError(
             f"the loop cannot be closed while the variable {name!r} holds a {type(value).__name__}: "
@@ -380,13 +394,6 @@ def _answers(operation: op.Operation) -> tuple[Hashable, ...]:
     if isinstance(operation, op.Choose):
         return tuple(range(len(operation.options)))
     return ()
-
-
-def _one_iteration_each(pipeline: Pipeline, body: Any, extra: dict[str, Any]) -> Any:
-    at = PipelineState.start(pipeline.stages)
-    for _ in pipeline.loop():
-        yield from body(pipeline, at=at, **extra)
-        at = at + 1
 
 
 def _next_within(generator: Any, send: Any, where: Source) -> op.Operation | None:

@@ -34,18 +34,21 @@ class Signals:
             case op.Init():
                 return [self._init(role, operation)]
             case op.Inval():
-                return [self.on(role, operation.barrier, hopper.inval(self.v.barriers[operation.barrier]))]
+                step = hopper.inval(self.v.barriers[operation.barrier])
+                return [self.on(role, operation.barrier, _form("inval", step, operation.remote))]
             case op.Arrive():
                 return [self.on(role, operation.barrier, self._arrival(role, operation), arrives=True)]
             case op.Transaction():
                 b = self.v.barriers[operation.barrier]
                 bytes = operation.bytes
                 step = hopper.expect_tx(b, bytes) if bytes >= 0 else hopper.complete_tx(b, -bytes)
-                return [self.on(role, operation.barrier, step)]
+                name = "expect_tx" if bytes >= 0 else "complete_tx"
+                return [self.on(role, operation.barrier, _form(name, step, operation.cta >= 0))]
         return []
 
     def _init(self, role: str, init: op.Init) -> Way:
-        way = self.on(role, init.barrier, hopper.init(self.v.barriers[init.barrier], init.count))
+        step = _form("init", hopper.init(self.v.barriers[init.barrier], init.count), init.remote)
+        way = self.on(role, init.barrier, step)
         anew = [(bit.name, TRUE) for (_, name), bit in self.v.fresh.items() if name == init.barrier]
         anew += [
             (self.v.unseen[key].name, Lit(0, self.v.unseen[key].width))
@@ -60,9 +63,10 @@ class Signals:
             step = hopper.wait_token(b, self.v.ages[role, wait.barrier])
         else:
             step = self.wait_parity(role, wait, node.distance)
+        step = _form(wait.kind, step, wait.remote)
         passes = self.on(role, wait.barrier, step)
         if wait.kind == "wait":
-            return [Way(step.when, passes.updates)]
+            return [Way(step.when, passes.updates, step.illegal if wait.remote else ())]
         gives_up = TRUE if wait.kind == "try_wait" else ~step.when
         return [
             Way(step.when, passes.updates, answer=True, label="True"),
@@ -85,14 +89,18 @@ class Signals:
 
     def _arrival(self, role: str, arrive: op.Arrive) -> Step:
         b, observe = self._observable(arrive.barrier, role), self.v.pipeline.observation
+        remote = arrive.cta >= 0
         match arrive:
             case op.Arrive(kind="no_complete"):
-                return hopper.arrive_no_complete(b, arrive.count, observe=observe)
+                step = hopper.arrive_no_complete(b, arrive.count, observe=observe)
+                return _form("arrive_no_complete", step, remote)
             case op.Arrive(kind="drop"):
-                return hopper.arrive_drop(b, arrive.count, arrive.expect or 0, observe=observe)
+                step = hopper.arrive_drop(b, arrive.count, arrive.expect or 0, observe=observe)
+                return _form("arrive_drop", step, remote)
             case op.Arrive(expect=None):
-                return hopper.arrive(b, arrive.count, observe=observe)
-        return hopper.arrive_expect_tx(b, arrive.expect or 0, arrive.count, observe=observe)
+                return _form("arrive", hopper.arrive(b, arrive.count, observe=observe), remote)
+        step = hopper.arrive_expect_tx(b, arrive.expect or 0, arrive.count, observe=observe)
+        return _form("arrive_expect_tx", step, remote)
 
     def _observable(self, name: str, arriving: str) -> Mbarrier:
         """The barrier with its ghost `observed`: some waiter has nothing unseen, and has done something since that
@@ -165,6 +173,11 @@ class Signals:
                 f"{name}: it completes another phase although {program.name} may not have seen the last one: lapped"
             )
             yield Check("phase-lapped", self.v.unseen[program.name, name] != 0, because, name)
+
+
+def _form(operation: str, step: Step, remote: bool) -> Step:
+    """The operation's .shared::cluster form, or the step itself."""
+    return hopper.remote(operation, step) if remote else step
 
 
 def is_false(condition: Expr) -> bool:

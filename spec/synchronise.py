@@ -14,6 +14,9 @@ from spec.hopper import NAMED_BARRIERS, Illegal, NamedBarrier, named_arrive, sat
 THREADS_WIDTH = 12
 """A CTA has at most 1024 threads; twice that many can be counted before a barrier is found to be over-full."""
 
+CLUSTER_WIDTH = 16
+"""A cluster has at most 16 CTAs."""
+
 Updates = tuple[tuple[str, Expr], ...]
 
 
@@ -93,6 +96,47 @@ def cta_leave_ways(meeting: Meeting, role: str, exited: Expr, total: int) -> lis
     reset = ((meeting.arrived.name, Lit(0, THREADS_WIDTH)), *meeting.release(TRUE))
     flag = meeting.flags[role]
     return [Way(flag == 0, ()), Way((flag == 1) & done, reset, label="last")]
+
+
+NOT_ARRIVED, ARRIVED, MAY_LEAVE = range(3)
+"""Where a role is at barrier.cluster."""
+
+
+def cluster_arrive_ways(meeting: Meeting, role: str, threads: int, exited: Expr, total: int) -> list[Way]:
+    """barrier.cluster.arrive (PTX ISA 9.7.13.4): completes when all threads of the cluster that have not exited have
+    arrived.
+    """
+    wide = meeting.arrived + Lit(threads, CLUSTER_WIDTH)
+    completes = (wide + exited) == total
+    updates: list[tuple[str, Expr]] = [(meeting.arrived.name, where(completes, Lit(0, CLUSTER_WIDTH), wide))]
+    for name, flag in meeting.flags.items():
+        waits = TRUE if name == role else flag == ARRIVED
+        here: Expr = Lit(ARRIVED, 2) if name == role else flag
+        updates.append((flag.name, where(completes & waits, Lit(MAY_LEAVE, 2), here)))
+    again = Illegal(
+        "named-barrier",
+        meeting.flags[role] != NOT_ARRIVED,
+        "the same threads arrive twice at barrier.cluster without a wait in between",
+    )
+    return [Way(TRUE, tuple(updates), (again,))]
+
+
+def cluster_wait_ways(meeting: Meeting, role: str, exited: Expr, total: int) -> list[Way]:
+    """barrier.cluster.wait: leaves when the generation is complete, be it because the missing threads have exited."""
+    flag = meeting.flags[role]
+    leave = (flag.name, Lit(NOT_ARRIVED, 2))
+    done = (meeting.arrived + exited) == total
+    others = tuple(
+        (other.name, where(other == ARRIVED, Lit(MAY_LEAVE, 2), other))
+        for name, other in meeting.flags.items()
+        if name != role
+    )
+    alone = Illegal("named-barrier", TRUE, "barrier.cluster.wait without an arrive before it")
+    return [
+        Way(flag == MAY_LEAVE, (leave,)),
+        Way((flag == ARRIVED) & done, ((meeting.arrived.name, Lit(0, CLUSTER_WIDTH)), leave, *others), label="last"),
+        Way(flag == NOT_ARRIVED, (), (alone,), label="alone"),
+    ]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from spec.machine import Variable
 from spec.operations import Access
 from spec.pipeline import Pipeline
 from spec.program import Node, Program
-from spec.synchronise import THREADS_WIDTH, Meeting, Shared
+from spec.synchronise import CLUSTER_WIDTH, THREADS_WIDTH, Meeting, Shared
 from spec.words import labels
 
 HISTORY = 6
@@ -47,6 +47,11 @@ class Copies:
     barrier: str
     bytes: int
     pieces: int
+
+
+def copies_of(load: op.Load) -> tuple[Copies, ...]:
+    """A copy per CTA that the load writes to."""
+    return tuple(Copies(write, barrier, load.bytes, load.pieces) for write, barrier in load.destinations)
 
 
 class Variables:
@@ -125,8 +130,11 @@ class Variables:
                     plan.most = max(plan.most, node.operation.count)
                     plan.transactions |= node.operation.expect is not None
                     plan.drops |= node.operation.kind == "drop"
-                case op.Transaction() | op.Load():
+                case op.Transaction():
                     plans[node.operation.barrier].transactions = True
+                case op.Load():
+                    for _, barrier in node.operation.destinations:
+                        plans[barrier].transactions = True
                 case op.Wait(phase=op.Token()):
                     plan = plans[node.operation.barrier]
                     plan.tokens = True
@@ -165,9 +173,9 @@ class Variables:
         for program, index, node in self.nodes():
             match node.operation:
                 case op.Load() as load:
-                    key = Copies(load.write, load.barrier, load.bytes, load.pieces)
-                    copies.setdefault(key, []).append((program.name, index, load.tag))
-                    self._tag(load.write.object, load.tag)
+                    for key in copies_of(load):
+                        copies.setdefault(key, []).append((program.name, index, load.tag))
+                        self._tag(key.write.object, load.tag)
                 case op.Touch(kind="write") as touch:
                     for access, tag in zip(touch.accesses, touch.tags, strict=True):
                         self._tag(access.object, tag)
@@ -218,6 +226,8 @@ class Variables:
                 if isinstance(node.operation, op.NamedSync):
                     counts.setdefault(found, {})[node.operation.threads] = None
         self.meetings: dict[str, Meeting] = {}
+        if "cluster" in members:
+            self.meetings["cluster"] = self._cluster_barrier(members.pop("cluster"))
         for name, roles in members.items():
             arrived = self._new(f"{name}.arrived", THREADS_WIDTH, 0, f"threads that have arrived at {name}")
             count: Expr = Lit(0, THREADS_WIDTH)
@@ -228,6 +238,13 @@ class Variables:
                 for role in roles
             }
             self.meetings[name] = Meeting(arrived, count, flags)
+
+    def _cluster_barrier(self, roles: Iterable[str]) -> Meeting:
+        about = "threads of the cluster that have arrived at barrier.cluster"
+        arrived = self._new("cluster.arrived", CLUSTER_WIDTH, 0, about)
+        shown = ("not arrived", "arrived", "may leave")
+        flags = {role: self._new(f"cluster.{role}", 2, 0, f"{role} at barrier.cluster", labels=shown) for role in roles}
+        return Meeting(arrived, Lit(0, CLUSTER_WIDTH), flags)
 
     def _plan_shared(self) -> None:
         loops: dict[str, dict[str, None]] = {}
@@ -264,6 +281,8 @@ class Variables:
         }
 
     def _plan_registers(self) -> None:
-        self.free: Field | None = None
-        if any(isinstance(node.operation, op.Setmaxnreg) for _, _, node in self.nodes()):
-            self.free = self._new("registers.free", 17, 0, "registers of the CTA that no warp holds")
+        self.free: dict[str, Field] = {}
+        for program, _, node in self.nodes():
+            if isinstance(node.operation, op.Setmaxnreg) and program.home not in self.free:
+                name = f"{program.home}registers.free"
+                self.free[program.home] = self._new(name, 17, 0, "registers of the CTA that no warp holds")

@@ -48,6 +48,10 @@ def words_of(node: Node) -> tuple[str, str]:
                 f"bar.{'sync' if node.operation.blocks else 'arrive'} {node.operation.threads}",
                 f"bar{node.operation.id}",
             )
+        case op.ClusterArrive():
+            return f"barrier.cluster.arrive{'' if node.operation.release else '.relaxed'}", "cluster"
+        case op.ClusterWait():
+            return "barrier.cluster.wait", "cluster"
         case op.CtaSync():
             return "__syncthreads", "cta"
         case op.WarpSync():
