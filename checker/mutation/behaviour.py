@@ -2,10 +2,10 @@
 sequences compare.
 
 Two projections. "hardware": every field of every barrier, what buffers hold and what is in flight into them, which
-asynchronous accesses each role has in progress, every access when it starts, and the end of every role. "memory": the same
-without barriers. Steps that show nothing are left out, so that models are compared by what could be measured on them
-and not by how they get there. Two models whose sequences are the same cannot be told apart by any of the properties
-that speak of what happens (and a role that can go on for ever without showing anything does not exist here).
+asynchronous accesses each role has in progress, every access when it starts, and the end of every role. "memory": the
+same without barriers. Steps that show nothing are left out, so that models are compared by what could be measured on
+them and not by how they get there. What goes on for ever without showing anything, or stops, is not told apart: only
+models that have been proved free of deadlock are compared.
 """
 
 from __future__ import annotations
@@ -155,8 +155,7 @@ def _shows(
 ) -> Callable[[int], Hashable]:
     """Variables in the order of their names, so that two machines show the same things in the same order; then what
     each role has in progress."""
-    own = {variable.name: variable for variable in machine.variables if _is_shown(machine, variable, projection)}
-    foreign = {variable.name: variable for variable in other.variables if _is_shown(other, variable, projection)}
+    own, foreign = shown_in(machine, projection), shown_in(other, projection)
     columns: list[tuple[int, int, tuple[str, ...], Hashable]] = []
     for name in sorted({**own, **foreign}):
         variable = own.get(name) or foreign[name]
@@ -181,12 +180,15 @@ def _text(variable: Variable, value: int) -> Hashable:
     return variable.labels[value] if variable.labels else value
 
 
-def _is_shown(machine: Machine, variable: Variable, projection: str) -> bool:
+def shown_in(machine: Machine, projection: str) -> dict[str, Variable]:
     """Neither ghosts and locations nor what roles agree on; for the memory alone what buffers hold or receive."""
-    name = variable.name
-    if variable.ghost or name.startswith("loop.") or any(name == role.counter for role in machine.roles):
-        return False
-    return projection == HARDWARE or ".holds" in name or ".flight" in name
+    hidden = {role.counter for role in machine.roles}
+    return {
+        variable.name: variable
+        for variable in machine.variables
+        if not variable.ghost and variable.name not in hidden and not variable.name.startswith("loop.")
+        if projection == HARDWARE or ".holds" in variable.name or ".flight" in variable.name
+    }
 
 
 def _events(machine: Machine, programs: tuple[Program, ...]) -> list[Hashable]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from checker.mutation.operators import Neighbours, Variation, other_counts, starts, variations
@@ -33,10 +33,14 @@ from spec.words import words_of
 
 @dataclass(frozen=True)
 class Model:
-    """A pipeline class with sizes; small ones, since every mutant is searched."""
+    """A pipeline class with sizes; small ones, since every mutant is searched.
+
+    bounded: parameters under which it ends, for mutants whose loops without end cannot be closed.
+    """
 
     kernel: type[Pipeline]
     parameters: dict[str, Any]
+    bounded: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -61,8 +65,9 @@ class Mutant:
     def text(self) -> str:
         return f"{self.operator}: {self.where}" + (f": {self.change}" if self.change else "")
 
-    def of(self, model: Model) -> Pipeline:
-        return edited(model.kernel, self.edit)(**model.parameters)
+    def of(self, model: Model, **parameters: Any) -> Pipeline:
+        """The model with this change; raises SpecError if it has no meaning."""
+        return edited(model.kernel, self.edit)(**{**model.parameters, **parameters})
 
 
 def mutants_of(model: Model) -> list[Mutant]:
@@ -130,7 +135,7 @@ def _of_loops(record: Record) -> Iterator[Mutant]:
         for more in (-1, 1):
             for roles in [(), *((name,) for name in instances)] if len(instances) > 1 else [()]:
                 text = f"one iteration {'more' if more > 0 else 'less'}"
-                where = f"{role} line {line} loop"
+                where = f"{role} {_short((line,))} loop"
                 yield Mutant(0, "trips", where, _change(text, always(), roles), LoopEdit(role, line, more, roles))
 
 
@@ -152,9 +157,9 @@ def _change(text: str, when: When, roles: tuple[str, ...]) -> str:
 
 
 def _short(place: Place) -> str:
-    """The line of the role's own frame, and the innermost one if it is in a verb of another file."""
-    file, line = place[0]
-    return f"{os.path.basename(file)}:{line}"
+    """The line of the role's own frame, and that of the innermost verb."""
+    ends = dict.fromkeys((place[0], place[-1]))
+    return " > ".join(f"{os.path.basename(file)}:{line}" for file, line in ends)
 
 
 def _words(operation: op.Operation) -> str:

@@ -177,7 +177,7 @@ def _of_arrive(arrive: op.Arrive) -> Iterator[Variation]:
         if kind != arrive.kind and not (kind == "no_complete" and arrive.expect is not None):
             yield _with("kind", f"{arrive.kind} -> {kind}", kind=kind)
     if arrive.expect is not None and arrive.kind == "arrive":
-        yield Variation("order", "expect_tx, then arrive", lambda one: in_two_steps(one))
+        yield Variation("order", "expect_tx, then arrive", in_two_steps)
         yield Variation("order", "arrive, then expect_tx", lambda one: in_two_steps(one)[::-1])
         yield Variation("kind", "arrive without expect_tx", lambda one: (replace(one, expect=None),), wide=True)  # type: ignore[call-arg]
         yield from _of_bytes(arrive.expect, lambda one, bytes: replace(one, expect=bytes))  # type: ignore[call-arg]
@@ -303,7 +303,7 @@ def _other_barrier(name: str, near: Neighbours) -> Iterator[Variation]:
         yield Variation("stage", "the previous one's", on(lambda barrier: near.shifted(barrier, -1)))
     for other in near.others(name):
         text = f"{near.home[name].declaration} -> {other}"
-        yield Variation("barrier", text, on(lambda barrier, other=other: near.same_slot(barrier, other)), wide=True)  # type: ignore[misc]
+        yield Variation("barrier", text, on(lambda barrier, other=other: near.same_slot(barrier, other)), wide=True)
 
 
 def _other_buffers(name: str, near: Neighbours) -> Iterator[tuple[str, Callable[[str], str]]]:
@@ -343,7 +343,7 @@ def _a_stage_on(operation: op.Operation, near: Neighbours) -> op.Operation:
             changes["accesses"] = tuple(near.moved(one, near.shifted(one.object, 1)) for one in operation.accesses)
         case op.Store():
             changes["sources"] = tuple(near.moved(one, near.shifted(one.object, 1)) for one in operation.sources)
-    return replace(operation, **changes) if changes else operation  # type: ignore[arg-type]
+    return replace(operation, **changes) if changes else operation
 
 
 def _a_lap_on(operation: op.Operation) -> op.Operation:

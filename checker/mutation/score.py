@@ -8,18 +8,19 @@ live.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from checker.mutation.behaviour import HARDWARE, MEMORY, OPEN, SAME, Behaviour, behaviour, compare
+from checker.mutation.behaviour import HARDWARE, MEMORY, OPEN, SAME, Behaviour, behaviour, compare, shown_in
 from checker.mutation.catalogue import Model, Mutant
 from checker.search import Exploration, explore, is_undetermined
 from checker.trace import make_trace
 from spec import operations as op
-from spec.compile import compile_pipeline
+from spec.compile import compile_programs
 from spec.errors import SpecError
 from spec.machine import LIMIT, Machine
 from spec.pipeline import Pipeline
@@ -34,7 +35,7 @@ KILLED, REFUSED, EQUIVALENT, SURVIVED, UNDECIDED, DISAGREED = (
     "disagreed",
 )
 REASONS = {
-    "fewer": "over-synchronised: everything that it does to memory the original can do too, and not the other way round",
+    "fewer": "over-synchronised: it only rules out orders of accesses that the original allows",
     "same": "the same accesses in the same orders; only its barriers count differently in between",
     "more": "weaker where nothing depends on it: it allows orders of accesses that the original rules out, all proved",
     "other": "other accesses, or other orders of them, all proved",
@@ -67,20 +68,33 @@ def run(model: Model, mutant: Mutant, *, proof_timeout: float = 0.0) -> Outcome:
     """Decides one mutant. proof_timeout: seconds for Z3 on a survivor; 0: Z3 is not asked."""
     start = time.perf_counter()
     outcome = _decide(model, mutant, proof_timeout)
-    return Outcome(**{**vars(outcome), "seconds": time.perf_counter() - start})
+    return replace(outcome, seconds=time.perf_counter() - start)
 
 
 def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
     number = mutant.number
     try:
-        pipeline = mutant.of(model)
-        programs = trace_programs(pipeline)
-        machine = compile_pipeline(pipeline)
+        machine, programs, program = _compiled(mutant.of(model))
     except SpecError as error:
-        return Outcome(number, REFUSED, error.what)
-    program = fingerprint(pipeline, programs)
-    if program == _original(model).program:
+        return _bounded(model, mutant, error)
+    if program == original(model).program:
         return Outcome(number, EQUIVALENT, reason="the same program", program=program)
+    outcome = _searched(number, machine, program)
+    if outcome.verdict != SURVIVED:
+        return outcome
+    proof = ""
+    if proof_timeout:
+        proof, violated = _by_z3(machine, proof_timeout)
+        if violated:
+            return Outcome(number, DISAGREED, violated, "Z3 finds what both searches miss", program)
+    hardware, memory = _compared(model, machine, programs)
+    verdict = EQUIVALENT if hardware == SAME else SURVIVED
+    reason = "the same behaviour" if hardware == SAME else memory
+    return replace(outcome, verdict=verdict, reason=reason, proof=proof)
+
+
+def _searched(number: int, machine: Machine, program: str) -> Outcome:
+    """Killed, undecided, or a survivor of both searches; or they contradict each other."""
     reduced = explore(machine, stop_at_first=True, reduced=True, limit=LIMIT_OF_STATES)
     found = [property for property in reduced.violations if property != LIMIT]
     if found:
@@ -93,15 +107,23 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
         return Outcome(number, DISAGREED, missed[0], "search finds what the reduced search misses", program)
     if is_undetermined(full):
         return Outcome(number, UNDECIDED, reason=is_undetermined(full), program=program, states=full.states)
-    proof = ""
-    if proof_timeout:
-        proof, violated = _by_z3(machine, proof_timeout)
-        if violated:
-            return Outcome(number, DISAGREED, violated, "Z3 finds what both searches miss", program)
-    hardware, memory = _compared(model, machine, programs)
-    verdict = EQUIVALENT if hardware == SAME else SURVIVED
-    reason = "the same behaviour" if hardware == SAME else memory
-    return Outcome(number, verdict, "", reason, program, states=full.states, proof=proof)
+    return Outcome(number, SURVIVED, program=program, states=full.states)
+
+
+def _bounded(model: Model, mutant: Mutant, error: SpecError) -> Outcome:
+    """A mutant without a meaning for every trip count: whether something is wrong in a few iterations already."""
+    refused = Outcome(mutant.number, REFUSED, error.what)
+    if not model.bounded:
+        return refused
+    try:
+        machine, _, program = _compiled(mutant.of(model, **model.bounded))
+    except SpecError:
+        return refused
+    outcome = _searched(mutant.number, machine, f"bounded {program}")
+    bound = ", ".join(f"{name}={value}" for name, value in model.bounded.items())
+    if outcome.verdict == SURVIVED:
+        return replace(refused, reason=f"nothing is wrong with {bound}")
+    return replace(outcome, reason=outcome.reason or f"with {bound}; otherwise refused: {error.what}")
 
 
 def _killed(number: int, machine: Machine, found: Exploration, property: str, program: str) -> Outcome:
@@ -128,46 +150,59 @@ def _by_z3(machine: Machine, timeout: float) -> tuple[str, str]:
 # ---------------------------------------------------------------- comparison with the original
 
 
-@dataclass(frozen=True)
-class _Original:
+@dataclass
+class Original:
+    """What mutants of a model are compared with. behaviours: by projection and by what else is shown."""
+
     machine: Machine
     programs: tuple[Program, ...]
     program: str
+    behaviours: dict[Hashable, tuple[Behaviour | None, dict[Hashable, int]]] = field(default_factory=dict)
 
 
-def _original(model: Model) -> _Original:
-    return _compiled(model.kernel, tuple(model.parameters.items()))
+def original(model: Model) -> Original:
+    return _original(model.kernel, tuple(model.parameters.items()))  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=4)
-def _compiled(kernel: type[Pipeline], parameters: tuple[tuple[str, Any], ...]) -> _Original:
-    pipeline = kernel(**dict(parameters))
-    programs = trace_programs(pipeline)
-    return _Original(compile_pipeline(pipeline), programs, fingerprint(pipeline, programs))
+def _original(kernel: type[Pipeline], parameters: tuple[tuple[str, Any], ...]) -> Original:
+    return Original(*_compiled(kernel(**dict(parameters))))
+
+
+def _compiled(pipeline: Pipeline) -> tuple[Machine, tuple[Program, ...], str]:
+    try:
+        programs = trace_programs(pipeline)
+    except SpecError as error:
+        if error.__cause__ is not None and not isinstance(error.__cause__, SpecError):
+            raise AssertionError(f"a mutant broke the mutation itself: {error}") from error
+        raise
+    return compile_programs(pipeline, programs), programs, fingerprint(pipeline, programs)
 
 
 def _compared(model: Model, machine: Machine, programs: tuple[Program, ...]) -> tuple[str, str]:
     """How the hardware's and the memory's behaviour compare with the original's."""
-    original = _original(model)
-    answers = []
-    for projection in (HARDWARE, MEMORY):
+    hardware = _compared_as(HARDWARE, model, machine, programs)
+    return hardware, SAME if hardware == SAME else _compared_as(MEMORY, model, machine, programs)
+
+
+def _compared_as(projection: str, model: Model, machine: Machine, programs: tuple[Program, ...]) -> str:
+    first = original(model)
+    shown = shown_in(machine, projection)
+    key = (projection, tuple(sorted({**shown, **shown_in(first.machine, projection)})))
+    if key not in first.behaviours:
         names: dict[Hashable, int] = {}
-        first = behaviour(original.machine, original.programs, projection, machine, COMPARED, names)
-        second = behaviour(machine, programs, projection, original.machine, COMPARED, names)
-        answers.append(_compare(first, second))
-        if answers[0] == SAME:
-            return SAME, SAME
-    return answers[0], answers[1]
-
-
-def _compare(first: Behaviour | None, second: Behaviour | None) -> str:
-    return OPEN if first is None or second is None else compare(first, second, COMPARED)
+        seen = behaviour(first.machine, first.programs, projection, machine, COMPARED, names)
+        first.behaviours[key] = (seen, names)
+    before, names = first.behaviours[key]
+    after = None if before is None else behaviour(machine, programs, projection, first.machine, COMPARED, names)
+    return OPEN if before is None or after is None else compare(before, after, COMPARED)
 
 
 def fingerprint(pipeline: Pipeline, programs: tuple[Program, ...]) -> str:
-    """A text that is the same for pipelines whose roles can do the same operations in the same orders."""
+    """A hash that is the same for pipelines whose roles can do the same operations in the same orders."""
     counts = ",".join(f"{name}={count}" for name, count in pipeline.layout.arrivals.items())
-    return "\n".join([counts, *(_canonical(program) for program in programs)])
+    text = "\n".join([counts, *(_canonical(program) for program in programs)])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _canonical(program: Program) -> str:
@@ -176,7 +211,10 @@ def _canonical(program: Program) -> str:
     block = _numbered([_label(node.operation, node.loop, node.distance, node.choice) for node in nodes])
     while True:
         finer = _numbered(
-            [(block[i], *((answer, block[next]) for answer, next in nodes[i].successors.items())) for i in range(len(nodes))]
+            [
+                (block[i], *((answer, block[next]) for answer, next in nodes[i].successors.items()))
+                for i in range(len(nodes))
+            ]
         )
         if len(set(finer)) == len(set(block)):
             break

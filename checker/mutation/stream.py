@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 from spec import operations as op
@@ -72,10 +71,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class LoopEdit:
-    """The trip-count loop at a line of a role runs `more` iterations more (1) or less (-1) than the other roles'."""
+    """The loop that a role asks for at a line runs `more` iterations more (1) or less (-1) than the other roles'."""
 
     role: str
-    line: int
+    line: tuple[str, int]
     more: int
     roles: tuple[str, ...] = ()
 
@@ -96,7 +95,7 @@ class Record:
 
     operations: dict[tuple[str, Place], dict[str, list[op.Operation]]] = field(default_factory=dict)
     """By role and place, by name of the instance."""
-    loops: dict[tuple[str, int], dict[str, None]] = field(default_factory=dict)
+    loops: dict[tuple[str, tuple[str, int]], dict[str, None]] = field(default_factory=dict)
 
 
 def edited(kernel: type[Pipeline], edit: AnyEdit | None, record: Record | None = None) -> type[Pipeline]:
@@ -123,8 +122,8 @@ class _Edited(Pipeline):
 
     def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
-        self._running: tuple[str, str, CodeType | None] = ("", "", None)
-        self._loops: dict[tuple[str, int], _Loop] = {}
+        self._running = ("", "")
+        self._loops: dict[tuple[str, tuple[str, int]], _Loop] = {}
         if isinstance(self._edit, InitEdit):
             self.layout = replace(self.layout, arrivals={**self.layout.arrivals, **dict(self._edit.arrivals)})
 
@@ -134,8 +133,9 @@ class _Edited(Pipeline):
 
     def loop(self, trips: int | str | None = None, **options: Any) -> Iterator[Any]:
         original = super().loop(trips, **options)
-        role, instance, code = self._running
-        line = _line_of(code)
+        role, instance = self._running
+        caller = sys._getframe(1)
+        line = (caller.f_code.co_filename, caller.f_lineno)
         if self._record is not None:
             self._record.loops.setdefault((role, line), {})[instance] = None
         edit = self._edit
@@ -218,7 +218,7 @@ class _Stream:
     def __call__(self, pipeline: Any, me: Threads) -> Body:
         names = self.body.__code__.co_varnames[1 : self.body.__code__.co_argcount]
         extra = {"me": me} if "me" in names else {}
-        pipeline._running = (self.name, me.name, self.body.__code__)
+        pipeline._running = (self.name, me.name)
         drive = self.drivers.setdefault(me.name, _Driver())
         memory: list[Any] = [0]
         body = self.body
@@ -228,7 +228,7 @@ class _Stream:
             if drive() is None:
                 break
             drive.answer = yield from self._perform(drive, me, memory)
-        for held in memory[1:]:
+        for held in memory[1:]:  # noqa: UP028, the answers are not for a list
             yield held
 
     def _perform(self, drive: _Driver, me: Threads, memory: list[Any]) -> Body:
@@ -248,7 +248,7 @@ class _Stream:
             if edit.moves == POSTPONE:
                 earlier = memory[1:]
                 memory[1:] = [operation]
-                for held in earlier:
+                for held in earlier:  # noqa: UP028
                     yield held
                 return told
             if len(memory) == 1:
@@ -289,11 +289,3 @@ def _each(pipeline: Pipeline, body: Callable[..., Body], extra: dict[str, Any]) 
     for _ in pipeline.loop():
         yield from body(pipeline, at=at, **extra)
         at = at + 1
-
-
-def _line_of(code: CodeType | None) -> int:
-    """The line that the running frame of this code is at."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back
-    return 0 if frame is None else frame.f_lineno
