@@ -127,6 +127,22 @@ def _replay(options: argparse.Namespace) -> int:
     return _finish([replay_file(options.trace)], options)
 
 
+def _claims(options: argparse.Namespace) -> int:
+    from checker.claims.claim import settle
+    from checker.claims.report import exit_code, text, to_json
+    from checker.claims.table import chosen
+
+    settled = []
+    for claim in chosen(options.ids):
+        settled.append(settle(claim))
+        print(f"claim {claim.id}: {settled[-1].verdict}", file=sys.stderr)
+    if options.format == "json":
+        _write(json.dumps(to_json(settled), indent=1), options.output)
+    else:
+        _write(text(settled, detailed=bool(options.ids), every_step=options.every_step), options.output)
+    return exit_code(settled)
+
+
 def _explain(options: argparse.Namespace) -> int:
     from checker.explain import explain
 
@@ -134,7 +150,14 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
-_COMMANDS = {"pipeline": _pipeline, "spec": _spec, "log": _log, "replay": _replay, "explain": _explain}
+_COMMANDS = {
+    "pipeline": _pipeline,
+    "spec": _spec,
+    "log": _log,
+    "claims": _claims,
+    "replay": _replay,
+    "explain": _explain,
+}
 
 
 # ---------------------------------------------------------------- output

@@ -27,7 +27,7 @@ def to_object(result: Result) -> dict[str, Any]:
         if finding.note:
             entry["note"] = finding.note
         if finding.trace is not None:
-            entry["trace"] = _trace(finding.trace)
+            entry["trace"] = trace_object(finding.trace)
         properties.append(entry)
     extra = {key: value for key, value in result.extra.items() if key not in ("shown", "model")}
     return {
@@ -43,13 +43,14 @@ def to_object(result: Result) -> dict[str, Any]:
         "transitions": result.transitions,
         "seconds": round(result.seconds, 4),
         "properties": properties,
-        "trace": None if result.trace is None else _trace(result.trace),
+        "trace": None if result.trace is None else trace_object(result.trace),
         "notes": list(result.notes),
         **extra,
     }
 
 
-def _trace(trace: Trace) -> dict[str, Any]:
+def trace_object(trace: Trace) -> dict[str, Any]:
+    """One JSON-able object for a trace."""
     return {
         "property": trace.property,
         "because": trace.because,

@@ -39,16 +39,16 @@ def _findings(result: Result) -> list[str]:
         if finding.verdict == VIOLATED and finding.trace is not shortest:
             steps = "" if finding.trace is None else f" ({len(finding.trace.steps)} steps)"
             because = "" if finding.trace is None else f": {finding.trace.because}"
-            lines += _wrap(f"violated  {finding.id}{steps}{because}", "          ")
+            lines += wrap(f"violated  {finding.id}{steps}{because}", "          ")
     held = [finding.id for finding in result.findings if finding.verdict == PROVED]
     if held:
-        lines += _wrap(f"  proved   {' | '.join(held)}", "           ")
+        lines += wrap(f"  proved   {' | '.join(held)}", "           ")
     open_questions: dict[str, list[str]] = {}
     for finding in result.findings:
         if finding.verdict == UNDETERMINED:
             open_questions.setdefault(finding.note, []).append(finding.id)
     for note, ids in open_questions.items():
-        lines += _wrap(f"undetermined  {' | '.join(ids)}: {note}", "              ")
+        lines += wrap(f"undetermined  {' | '.join(ids)}: {note}", "              ")
     return lines
 
 
@@ -57,14 +57,14 @@ def _findings(result: Result) -> list[str]:
 
 def _counterexample(result: Result, trace: Trace, every_step: bool) -> list[str]:
     guilty = guilty_step(trace)
-    lines = _wrap(f"error[{trace.property}]: {trace.because}", "    ")
+    lines = wrap(f"error[{trace.property}]: {trace.because}", "    ")
     if guilty is not None:
         lines += _source_lines(trace, guilty)
     lines += _lanes(trace, every_step)
     for entry in trace.blocked:
         phase = f" {entry.phase}" if entry.phase else ""
-        lines += _wrap(f"  blocked  {entry.role} waits for {entry.waits_for}{phase}: {entry.missing}", "           ")
-    lines += _wrap(f"  because  {trace.because}", "           ")
+        lines += wrap(f"  blocked  {entry.role} waits for {entry.waits_for}{phase}: {entry.missing}", "           ")
+    lines += wrap(f"  because  {trace.because}", "           ")
     kind = "shortest trace" if result.extra.get("shortest") else "trace"
     steps = f"{kind}: {len(trace.steps)} step{'s' * (len(trace.steps) != 1)}"
     lines.append(f"  {steps}     replay: verify replay trace.json (write it with --format json -o trace.json)")
@@ -140,7 +140,7 @@ def _lanes(trace: Trace, every_step: bool) -> list[str]:
             lanes = "".join(f"{texts[number] if step.role == role else '':<{widths[role] + 2}}" for role in roles)
             mark = "x" if number == len(trace.steps) else " "
             head = f"{mark} {number:4d} {step.line:4d}  {lanes}"
-            lines += _wrap(head + _changes(step), " " * len(head))
+            lines += wrap(head + _changes(step), " " * len(head))
     else:
         width = max(len(role) for role in roles)
         lines.append(f"  step line  {'role':<{width}}  operation: changes")
@@ -148,7 +148,7 @@ def _lanes(trace: Trace, every_step: bool) -> list[str]:
             mark = "x" if number == len(trace.steps) else " "
             changes = _changes(step)
             head = f"{mark} {number:4d} {step.line:4d}  {step.role:<{width}}  {texts[number]}"
-            lines += _wrap(head + (f": {changes}" if changes else ""), " " * (15 + width))
+            lines += wrap(head + (f": {changes}" if changes else ""), " " * (15 + width))
     if hidden:
         lines.append(f"  ({hidden} steps that do not matter here are left out; --all shows them)")
     return lines
@@ -204,7 +204,7 @@ def _short(path: str) -> str:
     return path if relative.startswith("..") else relative
 
 
-def _wrap(text: str, indent: str) -> list[str]:
+def wrap(text: str, indent: str) -> list[str]:
     """Lines of at most WIDTH columns; inner spacing of what fits is kept."""
     lines: list[str] = []
     indent = indent[: WIDTH - 18]

@@ -123,6 +123,17 @@ def make_parser() -> Parser:
     _add_bounds(log)
     _add_output(log)
 
+    claims = commands.add_parser(
+        "claims",
+        help="what is said about these pipelines, settled",
+        description="Settles claims about these pipelines by running the engines: each holds, is refuted, or depends on"
+        " a condition. Exit code 0: all settled, whichever way; 3: some undetermined. With numbers: the runs"
+        " and the trace too.",
+    )
+    claims.add_argument("ids", nargs="*", type=whole(1, 10_000), metavar="ID", help="number of a claim; default: all")
+    claims.add_argument("--all", dest="every_step", action="store_true", help="show every step of a counterexample")
+    _add_output(claims)
+
     replay = commands.add_parser("replay", help="a counterexample, step by step", description="Executes a trace again.")
     replay.add_argument("trace", metavar="TRACE.json", help="what --format json wrote")
     _add_output(replay)
