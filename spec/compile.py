@@ -204,9 +204,11 @@ class _Compiler:
                 return [Way(TRUE, tuple(self._writes(operation)))]
             case op.NamedSync():
                 meeting = self.v.meetings[meeting_of(program, operation) or ""]
-                return named_ways(
+                apart = self._diverged(program, node, operation)
+                ways = named_ways(
                     meeting, role, program.me.threads, operation.id, operation.threads, blocks=operation.blocks
                 )
+                return [replace(way, illegal=(*way.illegal, *apart)) for way in ways]
             case op.WarpSync():
                 meeting = self.v.meetings[meeting_of(program, operation) or ""]
                 total = sum(other.me.threads for other in self.programs if other.role == program.role)
@@ -220,6 +222,24 @@ class _Compiler:
             case op.Setmaxnreg():
                 return [self._register_way(program, node, operation)]
         return [Way(TRUE, ())]
+
+    def _diverged(self, program: Program, node: Node, sync: op.NamedSync) -> list[Illegal]:
+        """bar.sync is .aligned (PTX ISA 9.7.13.1): all threads of a warp execute the same one, not each its own."""
+        found = []
+        for other in self.programs:
+            parts_of_a_warp = other.me.threads % 32 and program.me.threads % 32
+            if other.role != program.role or other is program or not parts_of_a_warp:
+                continue
+            inside = [each for each in other.nodes if blocks_inside(each.operation)]
+            elsewhere = [
+                len(other.nodes) + number
+                for number, each in enumerate(inside)
+                if meeting_of(other, each.operation) == meeting_of(program, sync) and each.source != node.source
+            ]
+            if elsewhere:
+                because = f"the threads of {program.role} execute an aligned barrier at two places"
+                found.append(Illegal("named-barrier", in_locations(self.v.counters[other.name], elsewhere), because))
+        return found
 
     def _load_way(self, program: Program, node: Node, load: op.Load) -> Way:
         updates: list[tuple[str, Expr]] = []
