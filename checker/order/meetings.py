@@ -1,0 +1,118 @@
+"""Named barriers, __syncthreads(), __syncwarp(), barrier.cluster: every arrival is counted in its generation.
+
+An arrival must be after the completion of the generation before. Then the threads of a generation add up to its count
+only with all of them, in every order; where an exit counts as an arrival, it is that of a role that arrives no more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from checker.order import steps
+from checker.order.plan import MeetingUse, Move
+from checker.order.state import NEVER, Clock, MeetingState, join
+from checker.order.steps import Met
+from spec import operations as op
+
+if TYPE_CHECKING:
+    from checker.order.run import Run
+
+
+def meet(run: Run, role: int, move: Move) -> None:
+    """A role arrives; it waits inside if the operation blocks and the barrier is not full."""
+    state, number = run.state, move.thing
+    meeting, use = state.meetings[number], run.plan.meetings[number]
+    operation, step = move.node.operation, (role, state.at[role])
+    known = state.clock[role][_component(run, number)]
+    if known < meeting.stage:
+        because = f"{use.name}: {run.plan.programs[role].name} can arrive before the last generation is complete"
+        beyond = meeting.completions[known]
+        run.diverge("named-barrier", because, use.name, run.now(role), step, beyond=beyond)
+    met = _arrive(run, role, operation, meeting, use)
+    for property, because in met.illegal:
+        reached = join(meeting.shared, run.now(role))
+        run.fail(property, f"{use.name}: {because}", use.name, reached, step, happened=True)
+    meeting.arrived, meeting.count = met.arrived, met.threads
+    meeting.shared = join(meeting.shared, run.publish(role))
+    meeting.members = (*meeting.members, role)
+    if isinstance(operation, op.ClusterArrive):
+        if operation.release:
+            for barrier in state.barriers:
+                if barrier.hidden.get(role) == NEVER:
+                    barrier.hidden[role] = state.done[role]
+    elif not isinstance(operation, op.NamedSync) or operation.blocks:
+        state.inside[role] = number
+    if met.completes:
+        _release(run, number, role)
+
+
+def _arrive(run: Run, role: int, operation: op.Operation | None, meeting: MeetingState, use: MeetingUse) -> Met:
+    threads, again = run.plan.programs[role].me.threads, role in meeting.members
+    match operation:
+        case op.NamedSync():
+            return steps.meet(meeting.arrived, meeting.count, again, threads, operation.id, operation.threads)
+        case op.CtaSync():
+            completes = steps.meet_cta(meeting.arrived, threads, _exited(run, use), use.total)
+            return Met(0 if completes else meeting.arrived + threads, 0, completes, ())
+        case op.ClusterArrive():
+            again |= role in meeting.leaving
+            return steps.meet_cluster(meeting.arrived, again, threads, _exited(run, use), use.total)
+    return steps.meet(meeting.arrived, meeting.count, again, threads, None, use.total)
+
+
+def leave(run: Run, role: int, move: Move) -> bool:
+    """barrier.cluster.wait: whether the generation in which the role has arrived is complete."""
+    state, meeting = run.state, run.state.meetings[move.thing]
+    if role in meeting.leaving:
+        state.clock[role] = join(state.clock[role], meeting.completions[meeting.leaving.pop(role)])
+        return True
+    if role in meeting.members:
+        return False
+    for property, because in steps.leave_cluster_alone():
+        name = run.plan.meetings[move.thing].name
+        run.fail(property, f"{name}: {because}", name, run.now(role), (role, state.at[role]), happened=True)
+    return True
+
+
+def role_ends(run: Run, role: int) -> None:
+    """A role has ended: barriers that count exits no longer wait for its threads."""
+    for number, use in enumerate(run.plan.meetings):
+        if role not in use.roles:
+            continue
+        meeting = run.state.meetings[number]
+        known = run.state.clock[role][_component(run, number)]
+        if role in meeting.members or meeting.leaving.get(role, -1) >= known:
+            run.unsure = f"{run.plan.programs[role].name} ends between barrier.cluster.arrive and its wait"
+        if meeting.arrived and meeting.arrived + _exited(run, use) == use.total:
+            _release(run, number, -1)
+
+
+def _release(run: Run, number: int, last: int) -> None:
+    """The barrier is full: who waits inside goes on, after everything that the others did before they arrived."""
+    state, meeting, use = run.state, run.state.meetings[number], run.plan.meetings[number]
+    clock: Clock = [0] * run.plan.width if meeting.shared is None else meeting.shared.copy()
+    for role in use.roles:
+        if run.ended(role):
+            clock = join(clock, run.now(role))
+    for role in meeting.members:
+        if state.inside[role] != number:
+            meeting.leaving[role] = meeting.stage
+    meeting.stage += 1
+    clock[_component(run, number)] = meeting.stage
+    meeting.completions.append(clock)
+    meeting.arrived = meeting.count = 0
+    meeting.shared, meeting.members = None, ()
+    for role in range(run.roles):
+        if state.inside[role] == number:
+            state.inside[role] = -1
+            state.clock[role] = join(state.clock[role], clock)
+            if role != last:
+                run.may_end(role)
+
+
+def _component(run: Run, number: int) -> int:
+    return run.roles + len(run.plan.barriers) + number
+
+
+def _exited(run: Run, use: MeetingUse) -> int:
+    return sum(run.plan.programs[role].me.threads for role in use.roles if run.ended(role))

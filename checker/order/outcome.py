@@ -1,0 +1,186 @@
+"""What order says about a pipeline: one run, or for all trip counts one that forks at every end, and its failures."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from checker.order.plan import Plan, make_plan, refusal
+from checker.order.recur import situation
+from checker.order.run import Run
+from checker.order.state import Failure
+from checker.result import PROVED, UNDETERMINED, VIOLATED
+from spec import operations as op
+from spec.pipeline import Pipeline
+from spec.program import Program, trace_programs
+
+MOST_EVENTS = 2_000_000
+"""Events of a run without end after which it is given up."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The answer of order, as far as it is known without executing anything on the Machine.
+
+    failures: what is violated, or may be, in the order of the run. why: what keeps everything that is not violated from
+    being proved; "" if nothing does. unreliable: properties that a violation of another one leaves open. events: how
+    many operations and copies were looked at.
+    """
+
+    pipeline: Pipeline
+    programs: tuple[Program, ...] = field(repr=False)
+    applies: tuple[str, ...]
+    failures: tuple[Failure, ...] = ()
+    why: str = ""
+    unreliable: tuple[str, ...] = ()
+    events: int = 0
+    seconds: float = 0.0
+
+    def verdict_on(self, property: str) -> str:
+        """proved, violated (by the argument alone, if `trace_of` has not shown it) or undetermined."""
+        if any(failure.certain for failure in self.failures if failure.property == property):
+            return VIOLATED
+        return UNDETERMINED if self.why or property in self.unreliable else PROVED
+
+    @property
+    def verdict(self) -> str:
+        """The worst of them."""
+        if any(failure.certain for failure in self.failures):
+            return VIOLATED
+        return UNDETERMINED if self.why or self.unreliable else PROVED
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        found = dict.fromkeys((*self.applies, *(failure.property for failure in self.failures)))
+        return {property: self.verdict_on(property) for property in found}
+
+    def describe(self, failure: Failure) -> str:
+        """One line: what is violated, and where each role is in the schedule that shows it."""
+        places = []
+        for number, program in enumerate(self.programs):
+            done = failure.reached[number] if failure.reached else 0
+            places.append(f"{program.name} after {done}")
+        return f"{failure.property}: {failure.because} ({', '.join(places)})"
+
+
+def order(pipeline: Pipeline, *, timeout: float = 0.0) -> Outcome:
+    """Decides a pipeline whose control flow does not depend on the schedule; see checker.order for the argument.
+
+    timeout: seconds after which a run without end is given up (0: no bound). Raises SpecError for a specification that
+    has no meaning.
+    """
+    start = time.perf_counter()
+    programs = trace_programs(pipeline)
+    applies = applicable(pipeline, programs)
+    refused = refusal(programs)
+    if refused:
+        return Outcome(pipeline, programs, applies, why=refused, seconds=time.perf_counter() - start)
+    walk = _Walk(make_plan(pipeline, programs), start + timeout if timeout else 0.0)
+    walk.walk()
+    failures = tuple(walk.failures)
+    why = walk.unsure or walk.diverged
+    halted = [failure.property for failure in failures if failure.property in _HALTING and failure.certain]
+    if not why and halted:
+        why = f"what follows a violation of {halted[0]} is undefined and was not looked at"
+    unreliable = ("stale-read",) if walk.raced else ()
+    return Outcome(pipeline, programs, applies, failures, why, unreliable, walk.events, time.perf_counter() - start)
+
+
+_HALTING = ("arrival-count", "tx-count", "barrier-init")
+
+
+class _Walk:
+    """The run, and with trip counts left open a run for every one of them."""
+
+    def __init__(self, plan: Plan, deadline: float) -> None:
+        self.plan, self.deadline = plan, deadline
+        self.failures: list[Failure] = []
+        self.diverged = self.unsure = ""
+        self.raced = False
+        self.events = 0
+
+    def walk(self) -> None:
+        run = Run(self.plan)
+        if self.plan.loop:
+            run.before_decision = lambda decision: self._end_here(run, decision)
+        run.start()
+        if not run.halted:
+            if self.plan.endless:
+                self._until_it_recurs(run)
+            else:
+                run.finish()
+        self._collect(run)
+
+    def _until_it_recurs(self, run: Run) -> None:
+        known: dict[object, list[int]] = {}
+        while True:
+            key = situation(run)
+            if key in known:
+                self._without_end(run, known[key])
+                return
+            known[key] = list(run.state.done)
+            if not run.round():
+                if not run.halted:
+                    run.at_rest()
+                return
+            if len(run.state.log) > MOST_EVENTS or (self.deadline and time.perf_counter() > self.deadline):
+                run.unsure = "roles move apart without end, or recur later than was waited for"
+                return
+
+    def _without_end(self, run: Run, before: list[int]) -> None:
+        """From here on everything repeats: who has not moved since never will."""
+        stuck = [
+            program.name
+            for role, program in enumerate(self.plan.programs)
+            if run.state.done[role] == before[role] and not run.ended(role)
+        ]
+        if stuck:
+            run.deadlock(tuple(stuck))
+
+    def _end_here(self, run: Run, decision: int) -> None:
+        """Some role is the first to decide whether there is another iteration: the run that ends here."""
+        fork = Run(self.plan, run.state.copy(), decision)
+        fork.diverged = run.diverged
+        already = len(fork.state.log)
+        if self.plan.endless:
+            self._until_it_recurs_after(fork)
+        else:
+            fork.finish()
+        self.events -= already
+        self._collect(fork)
+
+    def _until_it_recurs_after(self, fork: Run) -> None:
+        self._until_it_recurs(fork)
+
+    def _collect(self, run: Run) -> None:
+        self.failures += [failure for failure in run.failures if failure not in self.failures]
+        self.diverged = self.diverged or run.diverged
+        self.unsure = self.unsure or run.unsure
+        self.raced = self.raced or run.raced
+        self.events += len(run.state.log)
+
+
+def applicable(pipeline: Pipeline, programs: tuple[Program, ...]) -> tuple[str, ...]:
+    """The properties that the programs could violate at all."""
+    operations = [node.operation for program in programs for node in program.nodes]
+    copies = any(isinstance(one, op.Load) for one in operations)
+    touches = any(isinstance(one, op.Touch | op.Store | op.Load) for one in operations)
+    waits = any(isinstance(one, op.Wait) for one in operations)
+    tagged = any(
+        isinstance(one, op.Touch | op.Store) and any(tag is not None for tag in one.tags) for one in operations
+    )
+    found = {
+        "deadlock": True,
+        "race": touches,
+        "stale-read": tagged,
+        "phase-lapped": waits,
+        "arrival-count": any(isinstance(one, op.Arrive) for one in operations),
+        "tx-count": copies or any(isinstance(one, op.Transaction) for one in operations),
+        "barrier-init": any(isinstance(one, op.Init | op.Inval) for one in operations),
+        "missing-fence": any(isinstance(one, op.Touch) and one.kind != "mma" for one in operations)
+        and any(isinstance(one, op.Store | op.Load) or getattr(one, "kind", "") == "mma" for one in operations),
+        "exit-hazard": copies or pipeline.strict,
+        "named-barrier": any(isinstance(one, op.NamedSync) for one in operations),
+        "register-pool": any(isinstance(one, op.Setmaxnreg) for one in operations),
+    }
+    return tuple(property for property, applies in found.items() if applies)

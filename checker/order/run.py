@@ -1,0 +1,268 @@
+"""One schedule of the programs, executed event by event, and the conditions under which all others do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from checker.order import ctas, memory, signals
+from checker.order.meetings import leave, meet, role_ends
+from checker.order.plan import Move, Plan
+from checker.order.state import NEVER, Clock, Failure, RunState, initial
+
+ALTERNATIVES = 4
+"""Failures of one property that are kept, in case the first turns out to be nothing."""
+HALTING = ("arrival-count", "tx-count", "barrier-init")
+
+
+class Run:
+    """A run of a plan. `limit`: the trip count, None for no end.
+
+    failures: what is violated, the first ones of each property. diverged: why other schedules may do something else
+    than this run; unsure: why a property cannot be decided at all. Both are "" if there is no reason.
+    """
+
+    def __init__(self, plan: Plan, state: RunState | None = None, limit: int | None = None) -> None:
+        self.plan, self.limit = plan, limit
+        self.state = initial(plan) if state is None else state
+        self.roles = len(plan.programs)
+        self.failures: list[Failure] = []
+        self.diverged = self.unsure = self.halted = ""
+        self.raced = False
+        self.before_decision: Callable[[int], None] | None = None
+
+    # -- clocks
+
+    def now(self, role: int) -> Clock:
+        """The clock of the role where it stands, as a list of its own."""
+        clock = self.state.clock[role].copy()
+        clock[role] = self.state.done[role]
+        return clock
+
+    def publish(self, role: int) -> Clock:
+        """The clock after the event that the role is executing."""
+        clock = self.state.clock[role].copy()
+        clock[role] = self.state.done[role] + 1
+        return clock
+
+    def clock_at(self, role: int, event: int) -> Clock:
+        """The clock of the role before one of its events."""
+        history = self.state.history[role]
+        clock = (history[event] if event < len(history) else self.state.clock[role]).copy()
+        clock[role] = event
+        return clock
+
+    def node_of(self, role: int, event: int) -> int:
+        """Where the role was when it executed one of its events."""
+        return next(node for who, node, _, number in reversed(self.state.log) if who == role and number == event)
+
+    # -- failures
+
+    def fail(
+        self,
+        property: str,
+        because: str,
+        object: str,
+        reached: Clock,
+        step: tuple[int, int] | None = None,
+        *,
+        happened: bool = False,
+        stuck: tuple[str, ...] = (),
+        beyond: Clock | None = None,
+    ) -> None:
+        """Keeps a violation. happened: this very run shows it, so that it is certain whatever else is wrong."""
+        certain = happened or not self.diverged
+        self._keep(Failure(property, because, object, tuple(reached), step, stuck, tuple(beyond or ()), certain))
+        if happened and property in HALTING:
+            self.halted = because
+
+    def diverge(
+        self,
+        property: str,
+        because: str,
+        object: str,
+        reached: Clock,
+        step: tuple[int, int] | None,
+        *,
+        beyond: Clock | None = None,
+    ) -> None:
+        """Other schedules may count, pass or meet differently; what they violate is open, most likely `property`."""
+        self.diverged = self.diverged or because
+        self.fail(property, because, object, reached, step, beyond=beyond)
+
+    def suspect(self, property: str, because: str, object: str, reached: Clock, step: tuple[int, int]) -> None:
+        """What a race may lead to."""
+        self._keep(Failure(property, because, object, tuple(reached), step, certain=False))
+
+    def _keep(self, failure: Failure) -> None:
+        alike = [known for known in self.failures if known.property == failure.property]
+        if len(alike) < ALTERNATIVES and failure not in alike:
+            self.failures.append(replace(failure, log=self.state.log, length=len(self.state.log)))
+
+    # -- events
+
+    def finish(self) -> None:
+        """Runs until nothing can happen any more, then looks at what is left."""
+        while self.round():
+            pass
+        if not self.halted:
+            self.at_rest()
+
+    def round(self) -> bool:
+        """Every role runs until it is blocked or comes back to where it has been; whether any event happened."""
+        moved = False
+        for role in range(self.roles):
+            moved |= self._turn(role)
+            if self.halted:
+                return False
+        return moved
+
+    def _turn(self, role: int) -> bool:
+        state, moves = self.state, self.plan.moves[role]
+        been: set[int] | None = set() if self.plan.endless else None
+        moved = False
+        while state.inside[role] < 0:
+            at = state.at[role]
+            if been is not None:
+                if at in been:
+                    break
+                been.add(at)
+            move = moves[at]
+            if move.kind == "end" or not self._execute(role, move):
+                break
+            moved = True
+            if self.halted:
+                break
+        return moved
+
+    def _execute(self, role: int, move: Move) -> bool:
+        """Executes the operation if it can run, and checks everything about it."""
+        state = self.state
+        target, before = move.next, state.clock[role]
+        if move.forgets or move.forgot:
+            self._leave_stretch(role, move)
+        match move.kind:
+            case "access":
+                memory.access(self, role, move)
+            case "signal":
+                signals.contribute(self, role, move)
+            case "wait":
+                if not signals.wait(self, role, move):
+                    return False
+            case "load":
+                memory.load(self, role, move)
+            case "meet":
+                meet(self, role, move)
+            case "loop":
+                decision = state.visits[role]
+                if self.before_decision is not None and decision == max(state.visits):
+                    self.before_decision(decision)
+                state.visits[role] = decision + 1
+                target = move.again if self.limit is None or decision < self.limit else move.next
+            case "token":
+                if not signals.wait_token(self, role, move):
+                    return False
+            case "fence":
+                memory.fence(self, role, move)
+            case "leave":
+                if not leave(self, role, move):
+                    return False
+            case "registers":
+                if not ctas.registers(self, role, move):
+                    return False
+            case _:
+                signals.live(self, role, move)
+        if self.halted:
+            return True
+        done = state.done[role]
+        state.history[role].append(before)
+        state.log.append((role, state.at[role], target, done))
+        state.done[role] = done + 1
+        state.at[role] = target
+        if move.over:
+            memory.end(self, role, move, done)
+        if move.loosens or move.tightens:
+            memory.release(self, role, move, done)
+        if move.kind == "load":
+            signals.land(self, role, move)
+        elif move.kind == "wait":
+            signals.passed(self, role, move, done)
+        self.may_end(role)
+        return True
+
+    def _leave_stretch(self, role: int, move: Move) -> None:
+        """With this event the role shows that it has passed its last waits."""
+        event = self.state.done[role]
+        for thing in move.forgets:
+            stage, known, start = self.state.barriers[thing].required[role]
+            self.state.barriers[thing].required[role] = (stage, event if known == NEVER else known, start)
+        for thing in move.forgot:
+            if not self.plan.barriers[thing].tokens:
+                stage, known = self.state.barriers[thing].witness[role]
+                self.state.barriers[thing].witness[role] = (stage, event if known == NEVER else known)
+
+    # -- the end
+
+    def start(self) -> None:
+        """What is wrong before anything happens; roles without any operation end at once."""
+        nothing = [0] * self.plan.width
+        layout = self.plan.pipeline.layout
+        for one, other in layout.overlaps():
+            because = f"{one.object} and {other.object} lie in the same bytes, which no `shares` declares"
+            self.fail("smem-overlap", because, other.object, nothing, happened=True)
+        for name, count in layout.arrivals.items():
+            if count < 1:
+                because = f"{name} is initialised with the arrival count {count}"
+                self.fail("barrier-init", because, name, nothing, happened=True)
+        for role in range(self.roles):
+            self.may_end(role)
+
+    def may_end(self, role: int) -> None:
+        """Ends the role if it has come to its end."""
+        if not self.ended(role):
+            return
+        program = self.plan.programs[role]
+        held = self.plan.moves[role][self.state.at[role]].node.held
+        if self.plan.pipeline.strict and held.stores():
+            because = f"{program.name} ends while its bulk stores still read shared memory"
+            self.fail("exit-hazard", because, program.name, self.now(role))
+        role_ends(self, role)
+        ctas.role_ends(self, role)
+
+    def ended(self, role: int) -> bool:
+        return self.state.inside[role] < 0 and self.plan.moves[role][self.state.at[role]].kind == "end"
+
+    def everything(self) -> Clock:
+        """A clock after all that has happened, bytes of incomplete phases included."""
+        state = self.state
+        return [
+            *state.done,
+            *(barrier.stage + 1 for barrier in state.barriers),
+            *(meeting.stage + 1 for meeting in state.meetings),
+        ]
+
+    def at_rest(self) -> None:
+        """Nothing can happen any more: who is stuck, and what is in flight if nobody is."""
+        stuck = tuple(p.name for number, p in enumerate(self.plan.programs) if not self.ended(number))
+        signals.look_at_open_phases(self)
+        if stuck:
+            self.deadlock(stuck)
+            return
+        for number, barrier in enumerate(self.state.barriers):
+            if barrier.parts.tx:
+                name = self.plan.barriers[number].name
+                because = f"{name}: all roles have ended and all copies landed, and its tx-count is not zero"
+                self.fail("tx-count", because, name, self.everything(), happened=True)
+
+    def deadlock(self, stuck: tuple[str, ...]) -> None:
+        """These roles can never run again."""
+        self.fail(
+            "deadlock",
+            f"{' and '.join(stuck)} can never run again",
+            "",
+            self.everything(),
+            None,
+            happened=True,
+            stuck=stuck,
+        )
+        ctas.look_at_requests(self)

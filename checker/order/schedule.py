@@ -1,0 +1,193 @@
+"""From a failure to a schedule of the Machine that shows it, executed there before anybody is told.
+
+The schedule takes the events before the failure in the order of the run, then the step that violates. Where it is only
+known that roles do something else than in the run, it goes on from there with whatever can happen, until something is
+violated or nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from checker.order.state import Event, Failure
+from checker.trace import State, initial_state, is_enabled, take, violated_in
+from spec.expr import evaluate
+from spec.machine import LIMIT, Action, Check, Machine
+from spec.program import Program
+
+MOST_STEPS_ON = 2_000
+"""Steps of a schedule after it has left the run."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A schedule, as indices of actions, whose last state or step violates `property`; stuck: roles that cannot run."""
+
+    property: str
+    because: str
+    object: str
+    actions: tuple[int, ...]
+    stuck: tuple[str, ...] = ()
+
+
+def show(machine: Machine, programs: Sequence[Program], failure: Failure) -> Shown | None:
+    """A schedule of the machine that violates what the failure says, or something else, or None."""
+    attempts = [failure.reached]
+    if failure.certain:
+        attempts.append(())
+    for reached in attempts:
+        player = _Player(machine, programs, failure.property)
+        player.play(_before(failure, reached, len(programs)))
+        if failure.stuck and player.found is None:
+            return player.deadlock(failure)
+        if failure.step is not None:
+            player.play([_step(failure.step)])
+        if failure.beyond:
+            player.play(_before(failure, failure.beyond, len(programs)))
+        if player.found is None and not failure.certain:
+            player.go_on()
+        if player.found is not None:
+            return player.found
+    return None
+
+
+def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[Event]:
+    """The events of the run before a clock, in the order of the run; () is all of them."""
+    for event in failure.log[: failure.length]:
+        who, _, third, number = event
+        if not reached or (number < reached[who] if who >= 0 else number < reached[roles + third]):
+            yield event
+
+
+def _step(step: tuple[int, int]) -> Event:
+    who, node = step
+    return (who, node, -1, -1)
+
+
+class _Player:
+    """Executes events on the Machine, and stops at the first violation of what is wanted or of what halts."""
+
+    def __init__(self, machine: Machine, programs: Sequence[Program], wanted: str) -> None:
+        self.machine, self.programs = machine, programs
+        self.state: State = initial_state(machine)
+        self.actions: list[int] = []
+        self.wanted = wanted
+        self.found: Shown | None = None
+        self.lost = False
+        self.taken: set[Event] = set()
+        self.by_place: dict[tuple[str, int | None], list[int]] = {}
+        self.agents: list[int] = []
+        for index, action in enumerate(machine.actions):
+            if action.location is None:
+                self.agents.append(index)
+            else:
+                self.by_place.setdefault((action.role, action.location), []).append(index)
+        self.counters = {role.name: role.counter for role in machine.roles}
+        self._look(violated_in(machine, self.state))
+
+    def play(self, events: Iterable[Event]) -> None:
+        """Takes the events that have not been taken; gives up at one that cannot be."""
+        for event in events:
+            if self.found is not None or self.lost:
+                return
+            if event[3] >= 0 and event in self.taken:
+                continue
+            self.taken.add(event)
+            if event[0] < 0:
+                self._land(event)
+            else:
+                self._event(event)
+
+    def _event(self, event: Event) -> None:
+        role, node, target, _ = event
+        name = self.programs[role].name
+        if self.state[self.counters[name]] >= len(self.programs[role].nodes):
+            self._take_one(self._at(name))
+        if self.found is not None or self.lost:
+            return
+        if self.state[self.counters[name]] != node:
+            self.lost = True
+            return
+        inside = len(self.programs[role].nodes)
+        fits = [
+            index
+            for index in self._at(name)
+            if target < 0
+            or self.machine.actions[index].target == target
+            or (self.machine.actions[index].target or 0) >= inside
+        ]
+        self._take_one(fits)
+
+    def _land(self, event: Event) -> None:
+        """All pieces of the copy that a load has issued."""
+        role, node, _, number = event
+        load = self.programs[~role].nodes[node].operation
+        pieces = load.pieces if number >= 0 else 1  # type: ignore[union-attr]
+        object = load.write.object  # type: ignore[union-attr]
+        for _ in range(pieces):
+            if self.found is None and not self.lost:
+                self._take_one([index for index in self.agents if self.machine.actions[index].object == object])
+
+    def _at(self, role: str) -> list[int]:
+        return self.by_place.get((role, self.state[self.counters[role]]), [])
+
+    def _take_one(self, candidates: Iterable[int]) -> None:
+        for index in candidates:
+            if is_enabled(self.machine, self.machine.actions[index], self.state):
+                self._take(index)
+                return
+        self.lost = True
+
+    def _take(self, index: int) -> None:
+        action: Action = self.machine.actions[index]
+        violated = [check for check in action.checks if evaluate(check.when, self.state)]
+        self.actions.append(index)
+        if not any(check.halts for check in violated):
+            self.state = take(self.machine, action, self.state)
+            violated += violated_in(self.machine, self.state)
+        self._look(violated)
+
+    def _look(self, violated: Iterable[Check]) -> None:
+        for check in violated:
+            if check.property == LIMIT:
+                self.lost = True
+            elif check.property == self.wanted or check.halts or not self.wanted:
+                self.found = self.found or Shown(check.property, check.because, check.object, tuple(self.actions))
+
+    def go_on(self) -> None:
+        """Whatever can happen, role by role, until something is violated; a deadlock if nothing can."""
+        self.wanted, self.lost = "", False
+        self._look(violated_in(self.machine, self.state))
+        for _ in range(MOST_STEPS_ON):
+            before = len(self.actions)
+            for role in self.machine.roles:
+                self._try(self._at(role.name))
+            self._try(self.agents)
+            if self.found is not None or self.lost:
+                return
+            if len(self.actions) == before:
+                stuck = tuple(
+                    role.name for role in self.machine.roles if not role.locations[self.state[role.counter]].final
+                )
+                if stuck:
+                    because = f"{' and '.join(stuck)} can never run again"
+                    self.found = Shown("deadlock", because, "", tuple(self.actions), stuck)
+                return
+
+    def _try(self, candidates: Iterable[int]) -> None:
+        self._take_one(candidates)
+        self.lost = False
+
+    def deadlock(self, failure: Failure) -> Shown | None:
+        """The stuck roles stand where they can never go on; copies that are still in flight land first."""
+        for _ in self.agents:
+            self._try(self.agents)
+        if self.found is not None:
+            return self.found
+        if self.lost or any(self._can_run(role) for role in failure.stuck):
+            return None
+        return Shown("deadlock", failure.because, "", tuple(self.actions), failure.stuck)
+
+    def _can_run(self, role: str) -> bool:
+        return any(is_enabled(self.machine, self.machine.actions[index], self.state) for index in self._at(role))

@@ -1,0 +1,232 @@
+"""What a run remembers, as plain data that can be copied: clocks, barriers, meetings, accesses, and what failed.
+
+A clock is a list with a component for each role (how many of its events are before), then one for each mbarrier and
+meeting (how many of its completions, inits and invals are before). A clock that is stored is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from checker.order.plan import Plan
+from checker.order.steps import Parts
+
+Clock = list[int]
+NEVER = 1 << 60
+"""The end of what has not ended."""
+Event = tuple[int, int, int, int]
+"""(role, node, the node after it, its number); or for a copy that lands (~role, node of the load, barrier, stage)."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """`property` is violated in the schedule that takes the events before `reached`, in the order of the run, and then
+    `step`, a (role, node) or for a copy that lands (~role, node).
+
+    certain: so says the argument in checker.order. Otherwise it is only certain that roles do something else there than
+    in the run, and what comes of that is open. beyond: what to run after the step, likewise. stuck: roles that can
+    never run again. log, length: the run so far.
+    """
+
+    property: str
+    because: str
+    object: str
+    reached: tuple[int, ...]
+    step: tuple[int, int] | None = None
+    stuck: tuple[str, ...] = ()
+    beyond: tuple[int, ...] = ()
+    certain: bool = True
+    log: Sequence[Event] = field(default=(), repr=False, compare=False)
+    length: int = 0
+
+
+@dataclass(slots=True)
+class BarrierState:
+    """One mbarrier. stage: completions, inits and invals so far; first: the stage of its first phase.
+
+    shared: the join of the clocks of this phase's contributions; completions: the clock after each completion, init and
+    inval.
+    seen: by role, the stage it has seen last, only where it waits; fresh: roles that have not waited since an init.
+    required: by role (~role: with a token), (stage, event, stand): the phase of that stage must not complete before the
+    event, and can be seen to where the role stands after `stand` events.
+    witness: by role, (stage, event): who is past that event shows that the stage was reached.
+    arrived: by role, the stage of its last arrival. unfenced, hidden: by role, when it fences its init, and
+    when it makes it visible to other CTAs.
+    contributions: (bytes landed, clock). open_expects: (bytes, role, event) that no arrival of this phase is known to
+    follow; open_arrivals: (role, event) of arrivals that must not be last and that nothing is known to follow.
+    used: by role, its last event here, where it matters.
+    """
+
+    parts: Parts
+    stage: int = 0
+    first: int = 0
+    shared: Clock | None = None
+    completions: list[Clock] = field(default_factory=list)
+    seen: dict[int, int] = field(default_factory=dict)
+    fresh: tuple[int, ...] = ()
+    required: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    witness: dict[int, tuple[int, int]] = field(default_factory=dict)
+    arrived: dict[int, int] = field(default_factory=dict)
+    unfenced: dict[int, int] = field(default_factory=dict)
+    hidden: dict[int, int] = field(default_factory=dict)
+    used: dict[int, int] = field(default_factory=dict)
+    expected: int = 0
+    landed: int = 0
+    open_expects: list[tuple[int, int, int]] = field(default_factory=list)
+    open_arrivals: list[tuple[int, int]] = field(default_factory=list)
+    contributions: list[tuple[int, Clock]] = field(default_factory=list)
+
+    def copy(self) -> BarrierState:
+        return BarrierState(
+            self.parts,
+            self.stage,
+            self.first,
+            self.shared,
+            list(self.completions),
+            dict(self.seen),
+            self.fresh,
+            dict(self.required),
+            dict(self.witness),
+            dict(self.arrived),
+            dict(self.unfenced),
+            dict(self.hidden),
+            dict(self.used),
+            self.expected,
+            self.landed,
+            list(self.open_expects),
+            list(self.open_arrivals),
+            list(self.contributions),
+        )
+
+
+@dataclass(slots=True)
+class MeetingState:
+    """A named barrier, __syncthreads() or barrier.cluster: threads arrived, the count it was opened with, completions,
+    who has arrived, and at barrier.cluster who may leave after which completion.
+    """
+
+    arrived: int = 0
+    count: int = 0
+    stage: int = 0
+    shared: Clock | None = None
+    members: tuple[int, ...] = ()
+    completions: list[Clock] = field(default_factory=list)
+    leaving: dict[int, int] = field(default_factory=dict)
+
+    def copy(self) -> MeetingState:
+        return MeetingState(
+            self.arrived,
+            self.count,
+            self.stage,
+            self.shared,
+            self.members,
+            list(self.completions),
+            dict(self.leaving),
+        )
+
+
+@dataclass(slots=True)
+class Spans:
+    """One role's accesses of one region: when the last write, the last read, the last unfenced generic write and read,
+    and the last that was left without release end (NEVER: they have not); wrote, began: when the last write and read
+    began. -1 if there is none.
+    """
+
+    write: int = -1
+    wrote: int = -1
+    read: int = -1
+    began: int = -1
+    raw_write: int = -1
+    raw_read: int = -1
+    loose_write: int = -1
+    loose_read: int = -1
+
+    def copy(self) -> Spans:
+        return Spans(
+            self.write,
+            self.wrote,
+            self.read,
+            self.began,
+            self.raw_write,
+            self.raw_read,
+            self.loose_write,
+            self.loose_read,
+        )
+
+
+@dataclass(slots=True)
+class RunState:
+    """Everything about a run that what comes next can depend on.
+
+    raw: by role, regions with unfenced accesses. free: registers in the pool of each CTA. reached: by CTA, the last
+    event and its node with which each role of another one reached into it. incs: by role, its last setmaxnreg.inc.
+    """
+
+    at: list[int]
+    done: list[int]
+    clock: list[Clock]
+    inside: list[int]
+    visits: list[int]
+    barriers: list[BarrierState]
+    meetings: list[MeetingState]
+    regions: list[dict[int, Spans]]
+    flights: list[dict[int, tuple[int, int, int]]]
+    content: dict[str, Hashable]
+    raw: list[dict[int, None]]
+    free: list[int]
+    reached: list[dict[int, tuple[int, int]]]
+    incs: dict[int, int] = field(default_factory=dict)
+    history: list[list[Clock]] = field(default_factory=list)
+    log: list[Event] = field(default_factory=list)
+
+    def copy(self) -> RunState:
+        return RunState(
+            list(self.at),
+            list(self.done),
+            list(self.clock),
+            list(self.inside),
+            list(self.visits),
+            [barrier.copy() for barrier in self.barriers],
+            [meeting.copy() for meeting in self.meetings],
+            [{role: spans.copy() for role, spans in region.items()} for region in self.regions],
+            [dict(flights) for flights in self.flights],
+            dict(self.content),
+            [dict(raw) for raw in self.raw],
+            list(self.free),
+            [dict(one) for one in self.reached],
+            dict(self.incs),
+            [list(clocks) for clocks in self.history],
+            list(self.log),
+        )
+
+
+def initial(plan: Plan) -> RunState:
+    """Before the first event."""
+    roles = len(plan.programs)
+    barriers = []
+    for use in plan.barriers:
+        state = BarrierState(Parts(int(use.initialised), 0, use.arrivals, use.arrivals, 0))
+        state.seen = dict.fromkeys(use.distance, 0)
+        barriers.append(state)
+    return RunState(
+        [0] * roles,
+        [0] * roles,
+        [[0] * plan.width] * roles,
+        [-1] * roles,
+        [0] * roles,
+        barriers,
+        [MeetingState() for _ in plan.meetings],
+        [{} for _ in plan.near],
+        [{} for _ in plan.near],
+        dict(plan.pipeline.layout.holds),
+        [{} for _ in range(roles)],
+        [0] * len(plan.homes),
+        [{} for _ in plan.homes],
+        history=[[] for _ in range(roles)],
+    )
+
+
+def join(one: Clock | None, other: Clock) -> Clock:
+    """The least clock after both."""
+    return other if one is None else list(map(max, one, other))

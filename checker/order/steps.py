@@ -1,0 +1,182 @@
+"""What one operation does to a barrier whose parts are all known: spec.hopper, read on constants and remembered."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from spec import hopper
+from spec import operations as op
+from spec.expr import FALSE, TRUE, Expr, Field, Lit, evaluate
+from spec.hopper import COUNT_WIDTH, TX_WIDTH, Illegal, Mbarrier, Step, wait_parity, wait_token
+from spec.synchronise import (
+    CLUSTER_WIDTH,
+    MAY_LEAVE,
+    THREADS_WIDTH,
+    Meeting,
+    cluster_arrive_ways,
+    cluster_wait_ways,
+    cta_ways,
+    named_ways,
+)
+
+FAR = 17
+"""Unseen phases are counted up to here: more than the language lets a wait be away from the last one."""
+_UNSEEN_WIDTH = 5
+
+Findings = tuple[tuple[str, str], ...]
+"""(property, because) of everything that an operation must not have met."""
+
+
+class Parts(NamedTuple):
+    """A mbarrier as numbers; tx in two's complement of TX_WIDTH bits."""
+
+    alive: int
+    phase: int
+    expected: int
+    pending: int
+    tx: int
+
+    @property
+    def negative(self) -> bool:
+        """More bytes have landed than were expected."""
+        return bool(self.tx >> TX_WIDTH - 1)
+
+
+class Effect(NamedTuple):
+    """What an operation leaves, whether it completes the phase, and what it must not have met."""
+
+    parts: Parts
+    completes: bool
+    illegal: Findings
+
+
+class Met(NamedTuple):
+    """What an arrival at a named barrier leaves: threads arrived, the count it was opened with, and whether it is
+    full.
+    """
+
+    arrived: int
+    threads: int
+    completes: bool
+    illegal: Findings
+
+
+@lru_cache(maxsize=1 << 17)
+def signal(parts: Parts, operation: op.Operation, observe: bool, observed: bool) -> Effect:
+    """Init, inval, arrivals and transactions. observe: demand that the last phase was `observed` complete."""
+    b = Mbarrier(
+        Lit(parts.alive, 1),
+        Lit(parts.phase, 1),
+        Lit(parts.expected, COUNT_WIDTH),
+        Lit(parts.pending, COUNT_WIDTH),
+        Lit(parts.tx, TX_WIDTH),
+        TRUE if observed else FALSE,
+    )
+    step = _step(b, operation, observe)
+    after = [_value(step.then.get(name, getattr(b, name))) for name in Parts._fields]
+    return Effect(Parts(*after), bool(_value(step.completes)), _met(step.illegal))
+
+
+def _step(b: Mbarrier, operation: op.Operation, observe: bool) -> Step:
+    match operation:
+        case op.Init():
+            name, step, remote = "init", hopper.init(b, operation.count), operation.remote
+        case op.Inval():
+            name, step, remote = "inval", hopper.inval(b), operation.remote
+        case op.Transaction(bytes=bytes):
+            remote = operation.cta >= 0
+            name, step = (
+                ("expect_tx", hopper.expect_tx(b, bytes))
+                if bytes >= 0
+                else ("complete_tx", hopper.complete_tx(b, -bytes))
+            )
+        case op.Arrive():
+            name, step = _arrival(b, operation, observe)
+            remote = operation.cta >= 0
+        case _:
+            raise AssertionError(f"{operation} does not signal a mbarrier")
+    return hopper.remote(name, step) if remote else step
+
+
+def _arrival(b: Mbarrier, arrive: op.Arrive, observe: bool) -> tuple[str, Step]:
+    match arrive:
+        case op.Arrive(kind="no_complete"):
+            return "arrive_no_complete", hopper.arrive_no_complete(b, arrive.count, observe=observe)
+        case op.Arrive(kind="drop"):
+            return "arrive_drop", hopper.arrive_drop(b, arrive.count, arrive.expect or 0, observe=observe)
+        case op.Arrive(expect=None):
+            return "arrive", hopper.arrive(b, arrive.count, observe=observe)
+    return "arrive_expect_tx", hopper.arrive_expect_tx(b, arrive.expect or 0, arrive.count, observe=observe)
+
+
+@lru_cache(maxsize=1 << 4)
+def remote_wait(kind: str) -> Findings:
+    """What is wrong with waiting at the barrier of another CTA."""
+    return _met(hopper.remote(kind, Step()).illegal)
+
+
+@lru_cache(maxsize=1 << 14)
+def wait(parts: Parts, parity: int, unseen: int, distance: int) -> tuple[bool, Findings]:
+    """Whether a wait for the phase `distance` after the last one seen passes, and what it must not have met."""
+    b = Mbarrier(Lit(parts.alive, 1), Lit(parts.phase, 1), TRUE, TRUE, TRUE, TRUE)
+    step = wait_parity(b, parity, Lit(min(unseen, FAR), _UNSEEN_WIDTH), distance)
+    return bool(_value(step.when)), _met(step.illegal)
+
+
+@lru_cache(maxsize=1 << 10)
+def wait_with_token(parts: Parts, age: int) -> tuple[bool, Findings]:
+    """The same with the token of an arrival since which `age` phases have completed."""
+    b = Mbarrier(Lit(parts.alive, 1), Lit(parts.phase, 1), TRUE, TRUE, TRUE, TRUE)
+    step = wait_token(b, Lit(min(age, 3), 2))
+    return bool(_value(step.when)), _met(step.illegal)
+
+
+_ROLE = "role"
+_MEETING = Meeting(Field("arrived", THREADS_WIDTH), Field("count", THREADS_WIDTH), {_ROLE: Field("again", 1)})
+
+
+@lru_cache(maxsize=1 << 14)
+def meet(arrived: int, count: int, again: bool, threads: int, id: int | None, total: int) -> Met:
+    """`threads` threads arrive at a barrier that counts `total`; id None: a barrier of the role's own threads."""
+    state = {"arrived": arrived, "count": count, "again": int(again)}
+    way = named_ways(_MEETING, _ROLE, threads, id, total, blocks=False)[0]
+    illegal = tuple((part.property, part.because) for part in way.illegal if evaluate(part.when, state))
+    after = {name: evaluate(value, state) for name, value in way.updates}
+    return Met(after["arrived"], after["count"], not after["again"], illegal)
+
+
+@lru_cache(maxsize=1 << 14)
+def meet_cta(arrived: int, threads: int, exited: int, total: int) -> bool:
+    """Whether __syncthreads() completes when `threads` more arrive."""
+    ways = cta_ways(_MEETING, _ROLE, threads, Lit(exited, THREADS_WIDTH), total)
+    return bool(evaluate(ways[0].guard, {"arrived": arrived, "count": 0, "again": 0}))
+
+
+_CLUSTER = Meeting(Field("arrived", CLUSTER_WIDTH), Lit(0, CLUSTER_WIDTH), {_ROLE: Field("again", 2)})
+
+
+@lru_cache(maxsize=1 << 14)
+def meet_cluster(arrived: int, again: bool, threads: int, exited: int, total: int) -> Met:
+    """`threads` threads execute barrier.cluster.arrive."""
+    state = {"arrived": arrived, "again": int(again)}
+    way = cluster_arrive_ways(_CLUSTER, _ROLE, threads, Lit(exited, CLUSTER_WIDTH), total)[0]
+    illegal = tuple((part.property, part.because) for part in way.illegal if evaluate(part.when, state))
+    after = {name: evaluate(value, state) for name, value in way.updates}
+    return Met(after["arrived"], 0, after["again"] == MAY_LEAVE, illegal)
+
+
+@lru_cache(maxsize=1 << 4)
+def leave_cluster_alone() -> Findings:
+    """What is wrong with barrier.cluster.wait without an arrive before it."""
+    way = cluster_wait_ways(_CLUSTER, _ROLE, Lit(0, CLUSTER_WIDTH), 0)[-1]
+    return tuple((part.property, part.because) for part in way.illegal if evaluate(part.when, {"again": 0}))
+
+
+def _value(part: Expr) -> int:
+    assert isinstance(part, Lit), "an operation on known parts leaves known parts"
+    return part.value
+
+
+def _met(illegal: tuple[Illegal, ...]) -> Findings:
+    return tuple((part.property, part.because) for part in illegal if _value(part.when))
