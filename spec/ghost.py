@@ -21,6 +21,8 @@ class Ghost:
         self.ahead: dict[str, int] = {}
         self.choices: dict[str, int] = {}
         self.rebase: dict[tuple[Lineage, str], int] = {}
+        self.entered: dict[Lineage, int] = {}
+        """The lap of each state beyond its first one when it was carried into a loop."""
 
     def target(self, wait: op.Wait) -> int:
         """The number of the phase that a wait is meant for, -1 being the one before the first.
@@ -46,9 +48,23 @@ class Ghost:
         distance = self.target(wait) - last
         if distance < 0:
             raise SpecError(f"a wait on {wait.barrier} for a phase that this role has already gone beyond")
-        if distance >= (LAPS if first and in_loop else FAR):
+        if distance >= FAR or (first and in_loop and self._ambiguous(wait, distance)):
             raise SpecError(f"a wait on {wait.barrier} skips {distance} phases: too many to follow across a loop")
         return distance
+
+    def _ambiguous(self, wait: op.Wait, distance: int) -> bool:
+        """A loop is closed when a state has moved LAPS laps, so a first wait is known only within as many. What the
+        state was advanced by before the loop is known exactly.
+        """
+        assert isinstance(wait.phase, Phase)
+        start = self.entered.get(wait.phase.lineage)
+        return distance >= LAPS if start is None else wait.phase.lap - start >= LAPS - 1
+
+    def enter_loop(self, states: Iterable[PipelineState]) -> None:
+        """A loop without end begins while the role holds these states."""
+        for state in states:
+            if state.number > state.stages:
+                self.entered.setdefault(state.lineage, state.lap)
 
     def after(self, operation: op.Operation, answer: Hashable) -> None:
         if isinstance(operation, op.Wait) and answer is not False and not isinstance(operation.phase, op.Token):

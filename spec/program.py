@@ -288,6 +288,8 @@ class _Walk:
     def new_loop(self) -> int:
         """The number of a loop without end, in the order in which they begin: one that is entered again is another."""
         self.loops += 1
+        self._snapshot(sys._getframe(2))
+        self.ghost.enter_loop(self._states)
         return self.loops
 
     def loop_head(self, loop: str, number: int, bounded: bool) -> bool:

@@ -1,0 +1,96 @@
+"""Which phase a wait is meant for, when its state has moved on without waiting."""
+
+from __future__ import annotations
+
+import pytest
+
+from checker.search import explore
+from spec.compile import compile_pipeline
+from spec.errors import SpecError
+from spec.pipeline import Pipeline, barrier, role
+from spec.state import PipelineState
+
+
+class Skips(Pipeline):
+    """A role that waits for one phase in so many, having skipped some before the loop, and a barrier that has `laps`
+    phases to show before it stops.
+    """
+
+    before = 0
+    inside = 0
+    laps = 1
+    b = barrier(arrivals=1)
+
+    @role(threads=1)
+    def waits(self):
+        state = PipelineState.start(1) + self.before
+        for _ in self.forever(period=4):
+            state = state + self.inside
+            yield self.b[0].wait(state.phase)
+            state = state + 1
+
+
+def distances(**parameters):
+    """The distinct distances of the wait's copies in the closed program, in order."""
+    from spec.program import trace_programs
+
+    found = [node.distance for node in trace_programs(Skips(**parameters))[0].nodes]
+    return list(dict.fromkeys(found))
+
+
+@pytest.mark.parametrize("before", range(12))
+def test_what_a_state_was_advanced_by_before_a_loop_is_known_exactly(before):
+    assert distances(before=before)[0] == before + 1
+    assert distances(before=before)[1:] in ([1], [])
+
+
+@pytest.mark.parametrize("inside", [1, 2])
+def test_phases_that_every_iteration_skips_are_known(inside):
+    assert distances(inside=inside) == [inside + 1]
+    assert distances(before=5, inside=inside) == [5 + inside + 1, inside + 1]
+
+
+@pytest.mark.parametrize("before", [0, 5])
+def test_a_state_that_a_loop_may_advance_for_ever_is_refused(before):
+    class Maybe(Skips):
+        @role(threads=1)
+        def waits(self):
+            state = PipelineState.start(1) + self.before
+            for _ in self.forever(period=4):
+                state = state + 1
+                now = yield self.choose("now", False, True)
+                if now:
+                    break
+            yield self.b[0].wait(state.phase)
+
+        @role(threads=1)
+        def loops(self):
+            for _ in self.forever(period=4):
+                state = PipelineState.start(1) + self.before
+                for _ in self.forever(period=4):
+                    state = state + 1
+                    now = yield self.choose("other", False, True)
+                    if now:
+                        yield self.b[0].wait(state.phase)
+
+    with pytest.raises(SpecError, match="too many to follow across a loop"):
+        compile_pipeline(Maybe(before=before))
+
+
+def test_the_distance_decides_what_is_early():
+    """A wait for the fourth phase cannot be told from one for the second: it passes early."""
+    exploration = explore(compile_pipeline(_Fourth()))
+    assert list(exploration.violations) == ["phase-lapped"]
+
+
+class _Fourth(Pipeline):
+    b = barrier(arrivals=1)
+
+    @role(threads=1)
+    def arrives(self):
+        for _ in range(4):
+            yield self.b[0].arrive()
+
+    @role(threads=1)
+    def waits(self):
+        yield self.b[0].wait((PipelineState.start(1) + 3).phase)
