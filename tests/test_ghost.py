@@ -63,16 +63,6 @@ def test_a_state_that_a_loop_may_advance_for_ever_is_refused(before):
                     break
             yield self.b[0].wait(state.phase)
 
-        @role(threads=1)
-        def loops(self):
-            for _ in self.forever(period=4):
-                state = PipelineState.start(1) + self.before
-                for _ in self.forever(period=4):
-                    state = state + 1
-                    now = yield self.choose("other", False, True)
-                    if now:
-                        yield self.b[0].wait(state.phase)
-
     with pytest.raises(SpecError, match="too many to follow across a loop"):
         compile_pipeline(Maybe(before=before))
 
