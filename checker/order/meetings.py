@@ -28,6 +28,8 @@ def meet(run: Run, role: int, move: Move) -> None:
         because = f"{use.name}: {run.plan.programs[role].name} can arrive before the last generation is complete"
         beyond = meeting.completions[known]
         run.diverge("named-barrier", because, use.name, run.now(role), step, beyond=beyond)
+    if isinstance(operation, op.NamedSync):
+        _must_be_together(run, role, move, operation)
     met = _arrive(run, role, operation, meeting, use)
     for property, because in met.illegal:
         reached = join(meeting.shared, run.now(role))
@@ -44,6 +46,26 @@ def meet(run: Run, role: int, move: Move) -> None:
         state.inside[role] = number
     if met.completes:
         _release(run, number, role)
+
+
+def _must_be_together(run: Run, role: int, move: Move, sync: op.NamedSync) -> None:
+    """bar.sync is .aligned (PTX ISA 9.7.13.1): no other part of the same warp may be inside it at another line.
+
+    It is inside from its arrival until it does something else.
+    """
+    state, program = run.state, run.plan.programs[role]
+    meeting, name = state.meetings[move.thing], run.plan.meetings[move.thing].name
+    if program.me.threads % 32 == 0:
+        return
+    here = str(move.node.source)
+    for (other, place), event in meeting.places.items():
+        apart = other != role and run.plan.programs[other].role == program.role and place != here
+        if apart and state.clock[role][other] <= event + 1:
+            because = f"{name}: the threads of {program.role} execute an aligned barrier at two places"
+            reached = join(run.now(role), run.clock_at(other, event + 1))
+            run.fail("named-barrier", because, name, reached, (role, state.at[role]))
+    if sync.blocks:
+        meeting.places[role, here] = state.done[role]
 
 
 def _arrive(run: Run, role: int, operation: op.Operation | None, meeting: MeetingState, use: MeetingUse) -> Met:

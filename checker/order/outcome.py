@@ -29,6 +29,7 @@ class Outcome:
 
     pipeline: Pipeline
     programs: tuple[Program, ...] = field(repr=False)
+    plan: Plan | None = field(repr=False)
     applies: tuple[str, ...]
     failures: tuple[Failure, ...] = ()
     why: str = ""
@@ -74,8 +75,9 @@ def order(pipeline: Pipeline, *, timeout: float = 0.0) -> Outcome:
     applies = applicable(pipeline, programs)
     refused = refusal(programs)
     if refused:
-        return Outcome(pipeline, programs, applies, why=refused, seconds=time.perf_counter() - start)
-    walk = _Walk(make_plan(pipeline, programs), start + timeout if timeout else 0.0)
+        return Outcome(pipeline, programs, None, applies, why=refused, seconds=time.perf_counter() - start)
+    plan = make_plan(pipeline, programs)
+    walk = _Walk(plan, start + timeout if timeout else 0.0)
     walk.walk()
     failures = tuple(walk.failures)
     why = walk.unsure or walk.diverged
@@ -83,7 +85,9 @@ def order(pipeline: Pipeline, *, timeout: float = 0.0) -> Outcome:
     if not why and halted:
         why = f"what follows a violation of {halted[0]} is undefined and was not looked at"
     unreliable = ("stale-read",) if walk.raced else ()
-    return Outcome(pipeline, programs, applies, failures, why, unreliable, walk.events, time.perf_counter() - start)
+    return Outcome(
+        pipeline, programs, plan, applies, failures, why, unreliable, walk.events, time.perf_counter() - start
+    )
 
 
 _HALTING = ("arrival-count", "tx-count", "barrier-init")

@@ -42,6 +42,7 @@ class _Situation:
                     m.members,
                     None if m.shared is None else self._clock(m.shared),
                     tuple((role, self._clock(m.completions[stage])) for role, stage in sorted(m.leaving.items())),
+                    tuple((who, rank(who[0], event + 1)) for who, event in sorted(m.places.items())),
                 )
                 for m in state.meetings
             ),
@@ -131,6 +132,8 @@ class _Situation:
                 marks[role].add(event)
         for number, m in enumerate(state.meetings):
             marks[run.roles + len(state.barriers) + number].add(m.stage - 1)
+            for (role, _), event in m.places.items():
+                marks[role].add(event + 1)
         for found in marks:
             found.difference_update((-1, NEVER))
         return marks

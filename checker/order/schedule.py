@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from checker.order.plan import Plan
 from checker.order.state import Event, Failure
 from checker.trace import State, initial_state, is_enabled, take, violated_in
+from spec import operations as op
 from spec.expr import evaluate
 from spec.machine import LIMIT, Action, Check, Machine
-from spec.program import Program
 
 MOST_STEPS_ON = 2_000
 """Steps of a schedule after it has left the run."""
@@ -31,20 +32,23 @@ class Shown:
     stuck: tuple[str, ...] = ()
 
 
-def show(machine: Machine, programs: Sequence[Program], failure: Failure) -> Shown | None:
+def show(machine: Machine, plan: Plan, failure: Failure) -> Shown | None:
     """A schedule of the machine that violates what the failure says, or something else, or None."""
+    roles = len(plan.programs)
     attempts = [failure.reached]
     if failure.certain:
         attempts.append(())
     for reached in attempts:
-        player = _Player(machine, programs, failure.property)
-        player.play(_before(failure, reached, len(programs)))
+        player = _Player(machine, plan, failure.property)
+        player.play(_before(failure, reached, roles))
+        if failure.step is None:
+            player.leave()
         if failure.stuck and player.found is None:
             return player.deadlock(failure)
         if failure.step is not None:
-            player.play([_step(failure.step)])
+            player.play([_step(plan, failure)])
         if failure.beyond:
-            player.play(_before(failure, failure.beyond, len(programs)))
+            player.play(_before(failure, failure.beyond, roles))
         if player.found is None and not failure.certain:
             player.go_on()
         if player.found is not None:
@@ -54,22 +58,27 @@ def show(machine: Machine, programs: Sequence[Program], failure: Failure) -> Sho
 
 def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[Event]:
     """The events of the run before a clock, in the order of the run; () is all of them."""
-    for event in failure.log[: failure.length]:
+    for event in failure.log if reached else failure.log[: failure.length]:
         who, _, third, number = event
         if not reached or (number < reached[who] if who >= 0 else number < reached[roles + third]):
             yield event
 
 
-def _step(step: tuple[int, int]) -> Event:
-    who, node = step
-    return (who, node, -1, -1)
+def _step(plan: Plan, failure: Failure) -> Event:
+    """The failure's own step; of a copy with several destinations, the landing at the barrier to blame."""
+    who, node = failure.step or (0, 0)
+    if who >= 0:
+        return who, node, -1, -1
+    things = plan.moves[~who][node].things
+    blamed = [number for number in things if plan.barriers[number].name == failure.object]
+    return who, node, (blamed or things)[0], -1
 
 
 class _Player:
     """Executes events on the Machine, and stops at the first violation of what is wanted or of what halts."""
 
-    def __init__(self, machine: Machine, programs: Sequence[Program], wanted: str) -> None:
-        self.machine, self.programs = machine, programs
+    def __init__(self, machine: Machine, plan: Plan, wanted: str) -> None:
+        self.machine, self.plan, self.programs = machine, plan, plan.programs
         self.state: State = initial_state(machine)
         self.actions: list[int] = []
         self.wanted = wanted
@@ -99,6 +108,13 @@ class _Player:
             else:
                 self._event(event)
 
+    def leave(self) -> None:
+        """Roles that wait inside a barrier that is full go on."""
+        for role in self.programs:
+            inside = self.state[self.counters[role.name]] >= len(role.nodes)
+            if inside and self.found is None and self._can_run(role.name):
+                self._take_one(self._at(role.name))
+
     def _event(self, event: Event) -> None:
         role, node, target, _ = event
         name = self.programs[role].name
@@ -121,10 +137,12 @@ class _Player:
 
     def _land(self, event: Event) -> None:
         """All pieces of the copy that a load has issued."""
-        role, node, _, number = event
+        role, node, barrier, number = event
         load = self.programs[~role].nodes[node].operation
-        pieces = load.pieces if number >= 0 else 1  # type: ignore[union-attr]
-        object = load.write.object  # type: ignore[union-attr]
+        assert isinstance(load, op.Load)
+        pieces = load.pieces if number >= 0 else 1
+        signals = self.plan.barriers[barrier].name
+        object = next(write.object for write, name in load.destinations if name == signals)
         for _ in range(pieces):
             if self.found is None and not self.lost:
                 self._take_one([index for index in self.agents if self.machine.actions[index].object == object])

@@ -99,7 +99,7 @@ def _land_one(run: Run, role: int, move: Move, number: int) -> None:
     assert isinstance(load, op.Load) and move.operation is not None
     if use.invals:
         barrier.used[role] = event
-    for _ in range(load.pieces):
+    for piece in range(load.pieces):
         if barrier.stage != stage:
             because = f"{use.name} completes a phase between two pieces of one copy"
             run.diverge("tx-count", because, use.name, _within(run, role, number), None)
@@ -109,11 +109,12 @@ def _land_one(run: Run, role: int, move: Move, number: int) -> None:
             run.fail(property, f"{use.name}: {because}", use.name, reached, (~role, node), happened=True)
         if run.halted:
             return
+        if piece == 0:
+            state.log.append((~role, node, number, stage))
         _add(barrier, move.operation, role, event, clock)
         barrier.parts = effect.parts
         if effect.completes:
             _complete(run, number)
-    state.log.append((~role, node, number, stage))
 
 
 def wait(run: Run, role: int, move: Move) -> bool:

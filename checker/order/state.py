@@ -103,7 +103,8 @@ class BarrierState:
 @dataclass(slots=True)
 class MeetingState:
     """A named barrier, __syncthreads() or barrier.cluster: threads arrived, the count it was opened with, completions,
-    who has arrived, and at barrier.cluster who may leave after which completion.
+    who has arrived, and at barrier.cluster who may leave after which completion. places: by role that is part of a warp
+    and line, its last event there.
     """
 
     arrived: int = 0
@@ -113,6 +114,7 @@ class MeetingState:
     members: tuple[int, ...] = ()
     completions: list[Clock] = field(default_factory=list)
     leaving: dict[int, int] = field(default_factory=dict)
+    places: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def copy(self) -> MeetingState:
         return MeetingState(
@@ -123,6 +125,7 @@ class MeetingState:
             self.members,
             list(self.completions),
             dict(self.leaving),
+            dict(self.places),
         )
 
 
