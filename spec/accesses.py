@@ -149,12 +149,10 @@ def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystand
 
 
 def stale_check(role: str, access: Access, content: Expr | None, expected: int | None, tag: object) -> list[Check]:
-    """The buffer does not hold what the read expects. `expected`: the value of its content, None if nobody ever
-    writes it.
+    """The buffer does not hold what the read expects. `content`: None if nobody ever writes the buffer; `expected`: the
+    value of that content, None if nobody ever writes it there.
     """
-    if content is None:
-        return []
-    wrong = TRUE if expected is None else content != expected
+    wrong = TRUE if content is None or expected is None else content != expected
     because = f"{role} reads {access.object} for {tag!r} and finds other data in it"
     return _possible([Check("stale-read", wrong, because, access.object)])
 
