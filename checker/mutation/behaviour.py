@@ -1,11 +1,12 @@
 """What a model shows: the sequences of hardware states and accesses that its schedules produce, and how two models'
 sequences compare.
 
-Two projections. "hardware": every field of every barrier, what buffers hold and what is in flight into them, which
-asynchronous accesses each role has in progress, every access when it starts, and the end of every role. "memory": the
-same without barriers. Steps that show nothing are left out, so that models are compared by what could be measured on
-them and not by how they get there. What goes on for ever without showing anything, or stops, is not told apart: only
-models that have been proved free of deadlock are compared.
+Three projections. "hardware": every field of every barrier, what buffers hold and what is in flight into them, the
+start of every access, the end of every asynchronous one, which may come at any time until it has been waited for, and
+the end of every role. "memory": the same without barriers. "contents": only what buffers hold and receive. Steps that
+show nothing are left out, so that models are compared by what could be measured on them and not by how they get there.
+What goes on for ever without showing anything, or stops, is not told apart: only models that have been proved free of
+deadlock are compared.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from spec.program import Program
 
 SAME, FEWER, MORE, OTHER, OPEN = "same", "fewer", "more", "other", "open"
 """How the sequences of a second model compare with those of a first one; open: the comparison was cut short."""
-HARDWARE, MEMORY = "hardware", "memory"
+HARDWARE, MEMORY, CONTENTS = "hardware", "memory", "contents"
 
 
 @dataclass(frozen=True)
@@ -47,27 +48,35 @@ def behaviour(
     shown as if it never changed here. names: numbers for what states show, shared by all behaviours to be compared.
     """
     packed = pack(machine)
-    show = _shows(machine, programs, projection, other, packed.shifts)
-    events = _events(machine, programs)
-    order, index = [packed.initial], {packed.initial: 0}
+    show = _shows(machine, projection, other, packed.shifts)
+    events = [None] * len(machine.actions) if projection == CONTENTS else _events(machine, programs)
+    unfinished = _Unfinished(machine, programs, projection == CONTENTS)
+    start = (packed.initial, unfinished.nothing)
+    order, index = [start], {start: 0}
     shown: list[int] = []
     steps: list[list[tuple[Hashable, int]]] = []
     out: Successors = []
     bad: Violations = []
-    for state in order:
+    for state, rest in order:
         out.clear()
         for shift, mask, functions in packed.roles:
             functions[state >> shift & mask](state, out, bad)
         for agent in packed.agents:
             agent(state, out, bad)
         bad.clear()
-        found = []
-        for action, successor in out:
-            known = index.get(successor)
+        found: list[tuple[Hashable, int]] = []
+        targets = [
+            (events[action], (successor, after))
+            for action, successor in out
+            if (after := unfinished.after(rest, action)) is not None
+        ]
+        targets += [(event, (state, after)) for event, after in unfinished.ends(rest)]
+        for event, target in targets:
+            known = index.get(target)
             if known is None:
-                known = index[successor] = len(order)
-                order.append(successor)
-            found.append((events[action], known))
+                known = index[target] = len(order)
+                order.append(target)
+            found.append((event, known))
         steps.append(found)
         shown.append(names.setdefault(show(state), len(names)))
         if len(order) > most:
@@ -151,29 +160,65 @@ class _Sets:
 
 
 def _shows(
-    machine: Machine, programs: tuple[Program, ...], projection: str, other: Machine, shifts: dict[str, tuple[int, int]]
+    machine: Machine, projection: str, other: Machine, shifts: dict[str, tuple[int, int]]
 ) -> Callable[[int], Hashable]:
-    """Variables in the order of their names, so that two machines show the same things in the same order; then what
-    each role has in progress."""
+    """Variables in the order of their names, so that two machines show the same things in the same order. What a buffer
+    holds is a variable only if somebody reads it; otherwise it is left out for both.
+    """
     own, foreign = shown_in(machine, projection), shown_in(other, projection)
     columns: list[tuple[int, int, tuple[str, ...], Hashable]] = []
-    for name in sorted({**own, **foreign}):
+    tracked = {*own} & {*foreign}
+    for name in sorted(name for name in {**own, **foreign} if name in tracked or ".holds" not in name):
         variable = own.get(name) or foreign[name]
         shift, mask = shifts.get(name, (0, 0))
         columns.append((shift, mask if name in own else 0, variable.labels, _text(variable, variable.initial)))
-    held = []
-    for role, program in zip(machine.roles, programs, strict=True):
-        nodes = [*program.nodes, *(node for node in program.nodes if blocks_inside(node.operation))]
-        held.append((*shifts[role.counter], [frozenset(node.held.in_progress()) for node in nodes]))
 
     def show(state: int) -> Hashable:
         values: list[Hashable] = []
         for shift, mask, labels, initial in columns:
             value = state >> shift & mask
             values.append(initial if not mask else labels[value] if labels else value)
-        return (*values, *(by_location[state >> shift & mask] for shift, mask, by_location in held))
+        return tuple(values)
 
     return show
+
+
+class _Unfinished:
+    """Which asynchronous accesses of each role have not come to an end: one set of (role, access) at a time."""
+
+    def __init__(self, machine: Machine, programs: tuple[Program, ...], off: bool) -> None:
+        self.nothing: frozenset[tuple[str, op.Access]] = frozenset()
+        self.off = off
+        self.steps: list[tuple[str, frozenset[tuple[str, op.Access]], frozenset[tuple[str, op.Access]]]] = []
+        held = {}
+        for program in programs:
+            nodes = [*program.nodes, *(node for node in program.nodes if blocks_inside(node.operation))]
+            held[program.name] = [
+                frozenset((program.name, access) for access in node.held.in_progress()) for node in nodes
+            ]
+        nodes_of = {program.name: program.nodes for program in programs}
+        for action in machine.actions:
+            if action.location is None or action.target is None:
+                self.steps.append(("", self.nothing, self.nothing))
+                continue
+            operation = None
+            if action.location < len(nodes_of[action.role]):
+                operation = nodes_of[action.role][action.location].operation
+            may = held[action.role][action.target]
+            begun = may & frozenset((action.role, access) for access in accesses_of(operation))
+            self.steps.append((action.role, begun, may))
+
+    def after(self, rest: frozenset[tuple[str, op.Access]], action: int) -> frozenset[tuple[str, op.Access]] | None:
+        """The set after an action; None if the action has to wait for one of its role's accesses."""
+        role, begun, may = self.steps[action]
+        if self.off or not role:
+            return rest
+        if any(one[0] == role and one not in may for one in rest):
+            return None
+        return rest | begun
+
+    def ends(self, rest: frozenset[tuple[str, op.Access]]) -> list[tuple[Hashable, frozenset[tuple[str, op.Access]]]]:
+        return [(("ends", one), rest - {one}) for one in rest]
 
 
 def _text(variable: Variable, value: int) -> Hashable:

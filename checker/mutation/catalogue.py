@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -114,9 +114,10 @@ def _executions(variation: Variation, stages: int) -> list[When]:
     return [always(), later(stages)]
 
 
-def _instances(by_instance: dict[str, list[op.Operation]]) -> list[tuple[str, ...]]:
-    """All instances of the role that come to the place, and each alone if there are several."""
-    return [(), *((name,) for name in by_instance)] if len(by_instance) > 1 else [()]
+def _instances(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """All instances of a role, and if there are several the first and the last alone."""
+    several = list(names)
+    return [(), (several[0],), (several[-1],)] if len(several) > 1 else [()]
 
 
 def _of_roles(record: Record, near: Neighbours) -> Iterator[Mutant]:
@@ -125,7 +126,7 @@ def _of_roles(record: Record, near: Neighbours) -> Iterator[Mutant]:
         names.setdefault(role, {}).update(dict.fromkeys(by_instance))
     for role, instances in names.items():
         for variation in starts(near):
-            for roles in [(), *((name,) for name in instances)] if len(instances) > 1 else [()]:
+            for roles in _instances(instances):
                 edit = Edit(role, None, variation.rewrite, roles=roles)
                 yield Mutant(0, "start", role, _change(variation.text, always(), roles), edit)
 
@@ -133,7 +134,7 @@ def _of_roles(record: Record, near: Neighbours) -> Iterator[Mutant]:
 def _of_loops(record: Record) -> Iterator[Mutant]:
     for (role, line), instances in record.loops.items():
         for more in (-1, 1):
-            for roles in [(), *((name,) for name in instances)] if len(instances) > 1 else [()]:
+            for roles in _instances(instances):
                 text = f"one iteration {'more' if more > 0 else 'less'}"
                 where = f"{role} {_short((line,))} loop"
                 yield Mutant(0, "trips", where, _change(text, always(), roles), LoopEdit(role, line, more, roles))
@@ -141,13 +142,13 @@ def _of_loops(record: Record) -> Iterator[Mutant]:
 
 def _of_inits(pipeline: Pipeline, near: Neighbours) -> Iterator[Mutant]:
     arrivals = pipeline.layout.arrivals
-    for declaration, ring in near.rings.items():
+    for (declaration, _), ring in near.rings.items():
         names = [region.object for region in ring if region.object in arrivals]
         if not names:
             continue
         for count in other_counts(arrivals[names[0]]):
             for chosen in [names, names[-1:]] if len(names) > 1 else [names]:
-                where = declaration if chosen is names else chosen[0]
+                where = f"{declaration} of {len(names)}" if len(chosen) > 1 else chosen[0]
                 edit = InitEdit(tuple((name, count) for name in chosen))
                 yield Mutant(0, "init", where, f"{arrivals[names[0]]} -> {count}", edit)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from checker.mutation.stream import POSTPONE, SWAP, Answer, Rewrite, has_answer
 from spec import operations as op
@@ -35,6 +36,8 @@ OPERATORS = {
     "threads": "another thread count of a named barrier",
     "registers": "other register counts",
     "start": "another start state of the role",
+    "mask": "another multicast mask",
+    "cta": "the barrier of another CTA of the cluster",
     "trips": "one iteration more or less than the other roles",
     "init": "another count in mbarrier.init",
 }
@@ -55,25 +58,29 @@ class Variation:
 
 
 class Neighbours:
-    """Which barriers and buffers lie next to which."""
+    """Which barriers and buffers lie next to which, in the shared memory of each CTA."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.rings: dict[str, list[Region]] = {}
+        self.rings: dict[tuple[str, int], list[Region]] = {}
         for region in layout.regions:
-            self.rings.setdefault(region.declaration, []).append(region)
+            self.rings.setdefault((region.declaration, region.cta), []).append(region)
         self.home = {region.object: region for region in layout.regions}
+        self.ctas = 1 + max((region.cta for region in layout.regions), default=0)
+
+    def ring(self, name: str) -> list[Region]:
+        return self.rings[self.home[name].declaration, self.home[name].cta]
 
     def slots(self, name: str) -> int:
-        return len(self.rings[self.home[name].declaration])
+        return len(self.ring(name))
 
     def shifted(self, name: str, steps: int) -> str:
         """The object `steps` slots further on in its ring."""
-        ring = self.rings[self.home[name].declaration]
+        ring = self.ring(name)
         return ring[(ring.index(self.home[name]) + steps) % len(ring)].object
 
     def wraps(self, name: str) -> bool:
-        return self.rings[self.home[name].declaration][-1].object == name
+        return self.ring(name)[-1].object == name
 
     def others(self, name: str) -> list[str]:
         """The other declarations of the same kind, for buffers of the same size."""
@@ -81,22 +88,43 @@ class Neighbours:
         is_barrier = home.declaration in self.layout.barriers
         return [
             declaration
-            for declaration, ring in self.rings.items()
+            for (declaration, cta), ring in self.rings.items()
             if declaration != home.declaration
+            and cta == home.cta
             and (declaration in self.layout.barriers) == is_barrier
-            and ring
             and (is_barrier or (ring[0].stop - ring[0].start, ring[0].space) == (home.stop - home.start, home.space))
         ]
 
     def same_slot(self, name: str, declaration: str) -> str:
-        slot = self.rings[self.home[name].declaration].index(self.home[name])
-        ring = self.rings[declaration]
+        slot = self.ring(name).index(self.home[name])
+        ring = self.rings[declaration, self.home[name].cta]
         return ring[slot % len(ring)].object
+
+    def next_cta(self, name: str) -> str:
+        """The object at the same place in the shared memory of the CTA with the next rank."""
+        home = self.home[name]
+        return self.rings[home.declaration, (home.cta + 1) % self.ctas][self.ring(name).index(home)].object
 
     def moved(self, access: Access, name: str) -> Access:
         """The access at the same offset of another buffer."""
         offset = self.home[name].start - self.home[access.object].start
-        return replace(access, object=name, start=access.start + offset, stop=access.stop + offset)
+        start, stop = access.start + offset, access.stop + offset
+        return replace(access, object=name, start=start, stop=stop, cta=self.home[name].cta)
+
+    def reloaded(self, load: op.Load, barrier: Move | None, buffer: Move | None) -> op.Load:
+        """The copy with other barriers or buffers, in every CTA of its mask."""
+        (write, signalled), *also = [
+            (
+                one if buffer is None else self.moved(one, buffer(one.object)),
+                name if barrier is None else barrier(name),
+            )
+            for one, name in load.destinations
+        ]
+        return replace(load, write=write, barrier=signalled, also=tuple(also))
+
+
+Move: TypeAlias = Callable[[str], str]
+"""From the name of a barrier or buffer to another one."""
 
 
 def variations(operation: op.Operation, near: Neighbours) -> Iterator[Variation]:
@@ -108,12 +136,13 @@ def variations(operation: op.Operation, near: Neighbours) -> Iterator[Variation]
         case op.Arrive():
             yield from _of_arrive(operation)
             yield from _other_barrier(operation.barrier, near)
+            yield from _in_next_cta(operation, near)
         case op.Transaction():
-            yield from _of_bytes(operation.bytes, lambda one, bytes: replace(one, bytes=bytes))  # type: ignore[call-arg]
+            yield from _of_bytes(operation.bytes, "bytes")
             yield from _other_barrier(operation.barrier, near)
+            yield from _in_next_cta(operation, near)
         case op.Load():
             yield from _of_load(operation, near)
-            yield from _other_barrier(operation.barrier, near)
         case op.Touch() | op.Store():
             yield from _of_access(operation, near)
         case op.Group():
@@ -126,6 +155,8 @@ def variations(operation: op.Operation, near: Neighbours) -> Iterator[Variation]
         case op.Setmaxnreg():
             for change in (-8, 8):
                 yield _with("registers", f"{change:+}", registers=operation.registers + change)
+        case op.ClusterArrive():
+            yield _with("kind", "relaxed" if operation.release else "release", release=not operation.release)
         case op.Init() | op.Choose():
             yield from _of_others(operation)
 
@@ -180,7 +211,7 @@ def _of_arrive(arrive: op.Arrive) -> Iterator[Variation]:
         yield Variation("order", "expect_tx, then arrive", in_two_steps)
         yield Variation("order", "arrive, then expect_tx", lambda one: in_two_steps(one)[::-1])
         yield Variation("kind", "arrive without expect_tx", lambda one: (replace(one, expect=None),), wide=True)  # type: ignore[call-arg]
-        yield from _of_bytes(arrive.expect, lambda one, bytes: replace(one, expect=bytes))  # type: ignore[call-arg]
+        yield from _of_bytes(arrive.expect, "expect")
 
 
 def in_two_steps(arrive: op.Operation) -> tuple[op.Operation, ...]:
@@ -190,11 +221,12 @@ def in_two_steps(arrive: op.Operation) -> tuple[op.Operation, ...]:
     return op.Transaction(arrive.barrier, arrive.expect * arrive.count), replace(arrive, expect=None)
 
 
-def _of_bytes(bytes: int, change: Callable[[op.Operation, int], op.Operation]) -> Iterator[Variation]:
+def _of_bytes(bytes: int, name: str) -> Iterator[Variation]:
+    """name: the field of the operation that holds the bytes."""
     others = (bytes // 2, 2 * bytes, bytes - BULK_ALIGNMENT, bytes + BULK_ALIGNMENT)
     for other in dict.fromkeys(others):
         if 0 < abs(other) <= COUNT_LIMIT and other != bytes:
-            yield Variation("bytes", f"{bytes} -> {other}", lambda one, other=other: (change(one, other),))  # type: ignore[misc]
+            yield _with("bytes", f"{bytes} -> {other}", **{name: other})
 
 
 def _of_load(load: op.Load, near: Neighbours) -> Iterator[Variation]:
@@ -203,19 +235,35 @@ def _of_load(load: op.Load, near: Neighbours) -> Iterator[Variation]:
 
             def resized(one: op.Operation, bytes: int = bytes) -> tuple[op.Operation, ...]:
                 assert isinstance(one, op.Load)
-                return (replace(one, bytes=bytes, write=replace(one.write, stop=one.write.start + bytes)),)
+                (write, barrier), *also = [
+                    (replace(access, stop=access.start + bytes), name) for access, name in one.destinations
+                ]
+                return (replace(one, bytes=bytes, write=write, barrier=barrier, also=tuple(also)),)
 
             yield Variation("bytes", f"{load.bytes} -> {bytes}", resized)
     if load.pieces == 1 and load.bytes % (2 * BULK_ALIGNMENT) == 0:
         yield _with("kind", "signalled in two pieces", pieces=2)
     yield Variation("tag", "other data", lambda one: (replace(one, tag=("other", one.tag)),), wide=True)  # type: ignore[call-arg,attr-defined]
     for text, move in _other_buffers(load.write.object, near):
-        yield Variation(
-            "buffer",
-            text,
-            lambda one, move=move: (replace(one, write=near.moved(one.write, move(one.write.object))),),  # type: ignore[misc]
-            wide=True,
-        )
+        yield Variation("buffer", text, _reloading(near, None, move), wide=True)
+    for text, move in _other_barriers(load.barrier, near):
+        yield Variation(_array(text), text, _reloading(near, move, None), wide=True)
+    if load.also:
+        yield _with("mask", "the first CTA alone", also=())
+
+        def without_first(one: op.Operation) -> tuple[op.Operation, ...]:
+            assert isinstance(one, op.Load)
+            return (replace(one, write=one.also[0][0], barrier=one.also[0][1], also=one.also[1:]),)
+
+        yield Variation("mask", "without the first CTA", without_first, wide=True)
+
+
+def _reloading(near: Neighbours, barrier: Move | None, buffer: Move | None) -> Rewrite:
+    def rewrite(one: op.Operation) -> tuple[op.Operation, ...]:
+        assert isinstance(one, op.Load)
+        return (near.reloaded(one, barrier, buffer),)
+
+    return rewrite
 
 
 def _of_access(operation: op.Touch | op.Store, near: Neighbours) -> Iterator[Variation]:
@@ -292,25 +340,51 @@ def other_counts(count: int) -> list[int]:
 
 
 def _other_barrier(name: str, near: Neighbours) -> Iterator[Variation]:
-    """The same operation on the next and the previous stage's barrier, and on the other arrays."""
+    """The same operation on the next and the previous stage's barrier, on the other arrays, and in another CTA."""
+    for text, move in _other_barriers(name, near):
+        yield Variation(_array(text), text, _on_barrier(move), wide=True)
 
-    def on(move: Callable[[str], str]) -> Rewrite:
-        return lambda one: (replace(one, barrier=move(one.barrier)),)  # type: ignore[call-arg,attr-defined]
 
+def _on_barrier(move: Move) -> Rewrite:
+    return lambda one: (replace(one, barrier=move(one.barrier)),)  # type: ignore[call-arg,attr-defined]
+
+
+def _array(text: str) -> str:
+    """The operator to which a change of the barrier belongs."""
+    return "barrier" if "->" in text else "stage"
+
+
+def _other_barriers(name: str, near: Neighbours) -> Iterator[tuple[str, Move]]:
     if near.slots(name) > 1:
-        yield Variation("stage", "the next one's", on(lambda barrier: near.shifted(barrier, 1)), wide=True)
+        yield "the next one's", lambda barrier: near.shifted(barrier, 1)
     if near.slots(name) > 2:
-        yield Variation("stage", "the previous one's", on(lambda barrier: near.shifted(barrier, -1)))
+        yield "the previous one's", lambda barrier: near.shifted(barrier, -1)
     for other in near.others(name):
-        text = f"{near.home[name].declaration} -> {other}"
-        yield Variation("barrier", text, on(lambda barrier, other=other: near.same_slot(barrier, other)), wide=True)
+        yield f"{near.home[name].declaration} -> {other}", _to(other, near)
 
 
-def _other_buffers(name: str, near: Neighbours) -> Iterator[tuple[str, Callable[[str], str]]]:
+def _other_buffers(name: str, near: Neighbours) -> Iterator[tuple[str, Move]]:
     if near.slots(name) > 1:
         yield "the next stage's", lambda buffer: near.shifted(buffer, 1)
     for other in near.others(name):
-        yield f"{near.home[name].declaration} -> {other}", lambda buffer, other=other: near.same_slot(buffer, other)  # type: ignore[misc]
+        yield f"{near.home[name].declaration} -> {other}", _to(other, near)
+
+
+def _to(declaration: str, near: Neighbours) -> Move:
+    return lambda name: near.same_slot(name, declaration)
+
+
+def _in_next_cta(operation: op.Operation, near: Neighbours) -> Iterator[Variation]:
+    """An arrival in the CTA with the next rank, as the .shared::cluster form that it then is."""
+    if near.ctas == 1:
+        return
+
+    def rewrite(one: op.Operation) -> tuple[op.Operation, ...]:
+        assert isinstance(one, op.Arrive | op.Transaction)
+        target = near.next_cta(one.barrier)
+        return (replace(one, barrier=target, cta=near.home[target].cta),)
+
+    yield Variation("cta", "the next CTA's", rewrite, wide=True)
 
 
 def _with(operator: str, text: str, **changes: object) -> Variation:
@@ -334,11 +408,10 @@ def _a_stage_on(operation: op.Operation, near: Neighbours) -> op.Operation:
             operation = _a_lap_on(operation)
     changes: dict[str, object] = {}
     match operation:
-        case op.Wait() | op.Arrive() | op.Transaction() | op.Load():
+        case op.Wait() | op.Arrive() | op.Transaction():
             changes["barrier"] = near.shifted(operation.barrier, 1)
-    match operation:
         case op.Load():
-            changes["write"] = near.moved(operation.write, near.shifted(operation.write.object, 1))
+            return near.reloaded(operation, lambda name: near.shifted(name, 1), lambda name: near.shifted(name, 1))
         case op.Touch():
             changes["accesses"] = tuple(near.moved(one, near.shifted(one.object, 1)) for one in operation.accesses)
         case op.Store():

@@ -15,7 +15,18 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from checker.mutation.behaviour import HARDWARE, MEMORY, OPEN, SAME, Behaviour, behaviour, compare, shown_in
+from checker.mutation.behaviour import (
+    CONTENTS,
+    HARDWARE,
+    MEMORY,
+    OPEN,
+    OTHER,
+    SAME,
+    Behaviour,
+    behaviour,
+    compare,
+    shown_in,
+)
 from checker.mutation.catalogue import Model, Mutant
 from checker.search import Exploration, explore, is_undetermined
 from checker.trace import make_trace
@@ -35,14 +46,16 @@ KILLED, REFUSED, EQUIVALENT, SURVIVED, UNDECIDED, DISAGREED = (
     "disagreed",
 )
 REASONS = {
-    "fewer": "over-synchronised: it only rules out orders of accesses that the original allows",
+    "fewer": "stronger: it only rules out orders of accesses that the original allows",
     "same": "the same accesses in the same orders; only its barriers count differently in between",
-    "more": "weaker where nothing depends on it: it allows orders of accesses that the original rules out, all proved",
-    "other": "other accesses, or other orders of them, all proved",
+    "more": "weaker where nothing depends on it: it only adds orders of accesses, all of them proved",
+    "accesses": "reads less or more, or writes the same again; buffers hold and receive the same in the same orders",
+    "other": "buffers hold or receive other things, or in other orders, all of them proved",
     "open": "proved; too many states to compare its behaviour",
 }
+INDISTINGUISHABLE = "the same behaviour"
 LIMIT_OF_STATES = 400_000
-COMPARED = 15_000
+COMPARED = 40_000
 """States of models whose behaviours are compared, and pairs of sets of states that a comparison may take."""
 
 
@@ -87,9 +100,8 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
         proof, violated = _by_z3(machine, proof_timeout)
         if violated:
             return Outcome(number, DISAGREED, violated, "Z3 finds what both searches miss", program)
-    hardware, memory = _compared(model, machine, programs)
-    verdict = EQUIVALENT if hardware == SAME else SURVIVED
-    reason = "the same behaviour" if hardware == SAME else memory
+    reason = _compared(model, machine, programs)
+    verdict = EQUIVALENT if reason == INDISTINGUISHABLE else SURVIVED
     return replace(outcome, verdict=verdict, reason=reason, proof=proof)
 
 
@@ -179,10 +191,14 @@ def _compiled(pipeline: Pipeline) -> tuple[Machine, tuple[Program, ...], str]:
     return compile_programs(pipeline, programs), programs, fingerprint(pipeline, programs)
 
 
-def _compared(model: Model, machine: Machine, programs: tuple[Program, ...]) -> tuple[str, str]:
-    """How the hardware's and the memory's behaviour compare with the original's."""
-    hardware = _compared_as(HARDWARE, model, machine, programs)
-    return hardware, SAME if hardware == SAME else _compared_as(MEMORY, model, machine, programs)
+def _compared(model: Model, machine: Machine, programs: tuple[Program, ...]) -> str:
+    """How the behaviour compares with the original's: INDISTINGUISHABLE, or else a key of REASONS."""
+    if _compared_as(HARDWARE, model, machine, programs) == SAME:
+        return INDISTINGUISHABLE
+    memory = _compared_as(MEMORY, model, machine, programs)
+    if memory == OTHER and _compared_as(CONTENTS, model, machine, programs) == SAME:
+        return "accesses"
+    return memory
 
 
 def _compared_as(projection: str, model: Model, machine: Machine, programs: tuple[Program, ...]) -> str:

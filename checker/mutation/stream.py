@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from spec import operations as op
-from spec.pipeline import Body, Pipeline, RoleDeclaration, Threads
-from spec.state import Count, PipelineState
+from spec.pipeline import Body, Pipeline, RoleDeclaration, Threads, one_iteration_each
+from spec.state import Count
 
 Place: TypeAlias = tuple[tuple[str, int], ...]
 """Where a role yields: (file, line) of its own frame and of each `yield from` below it."""
@@ -170,7 +170,7 @@ class _Loop:
         except StopIteration:
             if self.more <= 0:
                 raise
-            self.more, last = 0, self.last
+            self.more, last, self.original = 0, self.last, iter(())
             return Count(last.value + 1, last.period, last.observer) if isinstance(last, Count) else last + 1
         return self.last
 
@@ -222,7 +222,7 @@ class _Stream:
         drive = self.drivers.setdefault(me.name, _Driver())
         memory: list[Any] = [0]
         body = self.body
-        drive.generator = _each(pipeline, body, extra) if "at" in names else body(pipeline, **extra)
+        drive.generator = one_iteration_each(pipeline, body, extra) if "at" in names else body(pipeline, **extra)
         drive.answer = None
         while True:  # with the call in one place, so that every loop head is reached from there
             if drive() is None:
@@ -281,11 +281,3 @@ def default_answer(operation: op.Operation) -> Any:
     if isinstance(operation, op.Choose):
         return operation.options[0]
     return False if has_answer(operation) else None
-
-
-def _each(pipeline: Pipeline, body: Callable[..., Body], extra: dict[str, Any]) -> Body:
-    """A role that is one iteration, as the whole program."""
-    at = PipelineState.start(pipeline.stages)
-    for _ in pipeline.loop():
-        yield from body(pipeline, at=at, **extra)
-        at = at + 1
