@@ -63,6 +63,15 @@ def _pipeline(options: argparse.Namespace) -> int:
     return _finish([_check(kernel, settings, options, tuple(dict.fromkeys(shown)))], options)
 
 
+def _collective(options: argparse.Namespace) -> int:
+    from checker.collectives import choose, minimal_wait
+
+    if getattr(options, "minimal_wait", False):
+        return _finish([minimal_wait(options)], options)
+    kernel, settings, shown = choose(options)
+    return _finish([_check(kernel, settings, options, shown)], options)
+
+
 def _spec(options: argparse.Namespace) -> int:
     from checker.load import load_classes
 
@@ -87,7 +96,7 @@ def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, s
         kernel(**settings),
         command=options.command,
         properties=options.properties,
-        engine="search+smt" if options.prove and options.engine == "search" else options.engine,
+        engine="search+smt" if getattr(options, "prove", False) and options.engine == "search" else options.engine,
         limit=options.limit,
         timeout=options.timeout,
         memory=options.memory << 30,
@@ -152,6 +161,9 @@ def _explain(options: argparse.Namespace) -> int:
 
 _COMMANDS = {
     "pipeline": _pipeline,
+    "epilogue": _collective,
+    "mainloop": _collective,
+    "gemm": _collective,
     "spec": _spec,
     "log": _log,
     "claims": _claims,

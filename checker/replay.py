@@ -43,6 +43,7 @@ def replay_file(path: str) -> Result:
 
 
 def _pipeline(model: dict[str, Any], command: str) -> Pipeline:
+    from checker.collectives import MODELS
     from checker.load import load_classes
     from spec.library import PIPELINES
 
@@ -50,6 +51,8 @@ def _pipeline(model: dict[str, Any], command: str) -> Pipeline:
         (kernel,) = load_classes(model["file"], model["class"])
     elif command == "pipeline" and model["name"] in PIPELINES:
         kernel = PIPELINES[model["name"]]
+    elif model["name"] in MODELS:
+        kernel = MODELS[model["name"]]
     else:
         raise KeyError(command)
     return kernel(**model["parameters"])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from spec.errors import SpecError
 
 MAX_STAGES = 64
+SCHEDULES = ("ws", "cooperative", "pingpong")
 MAX_WARPGROUPS = 7
 """A CTA has at most 1024 threads, of which one warpgroup produces."""
 
@@ -79,6 +80,15 @@ def setting(text: str) -> tuple[str, int | str]:
     return name, int(value) if value.lstrip("-").isdigit() else value
 
 
+def tile_shape(text: str) -> tuple[int, int, int]:
+    """MxNxK of a CTA tile."""
+    sizes = text.split("x")
+    if len(sizes) != 3 or not all(size.isdigit() and 1 <= int(size) <= 1024 for size in sizes):
+        raise argparse.ArgumentTypeError(f"{text}: use MxNxK with sizes from 1 to 1024, for example 128x128x64")
+    m, n, k = (int(size) for size in sizes)
+    return m, n, k
+
+
 def make_parser() -> Parser:
     """The parser of `verify`."""
     parser = Parser(
@@ -106,6 +116,8 @@ def make_parser() -> Parser:
     pipeline.add_argument("--bytes", type=copy_bytes, metavar="B", help="bytes of a stage, a multiple of 16")
     pipeline.add_argument("--prove", action="store_true", help="with Z3 as well")
     _add_common(pipeline)
+
+    _add_collectives(commands)
 
     spec = commands.add_parser(
         "spec", help="a pipeline that you wrote", description="Checks pipelines of a Python file."
@@ -141,6 +153,68 @@ def make_parser() -> Parser:
     explain = commands.add_parser("explain", help="what a property means", description="Explains a property.")
     explain.add_argument("id", metavar="ID")
     return parser
+
+
+def _add_collectives(commands: Any) -> None:
+    """epilogue, mainloop and gemm: CUTLASS's collectives and the kernels made of them."""
+    epilogue = commands.add_parser(
+        "epilogue", help="the TMA epilogue", description="Checks the TMA warp-specialised epilogue of a schedule."
+    )
+    epilogue.add_argument("--schedule", choices=SCHEDULES, help="the kernel that calls it (cooperative)")
+    _add_epilogue(epilogue)
+    epilogue.add_argument("--tiles", type=trips, metavar="N", help="output tiles, or forever (default): every number")
+    epilogue.add_argument("--bytes-c", type=copy_bytes, metavar="B", help="bytes of a stage of C (4096)")
+    epilogue.add_argument("--bytes-d", type=copy_bytes, metavar="B", help="bytes of a stage of D (as C)")
+    _add_common(epilogue)
+
+    mainloop = commands.add_parser(
+        "mainloop", help="the TMA and WGMMA mainloop", description="Checks the TMA and WGMMA mainloop."
+    )
+    _add_mainloop(mainloop)
+    mainloop.add_argument(
+        "--k-tiles", type=trips, metavar="N", help="k-tiles, or forever (default): every number from 1 (rs: 2) on"
+    )
+    mainloop.add_argument("--consumers", type=whole(1, MAX_WARPGROUPS), metavar="C", help="consumer warpgroups (1)")
+    mainloop.add_argument("--minimal-wait", action="store_true", help="the largest wait_group<N> that is still safe")
+    _add_common(mainloop)
+
+    gemm = commands.add_parser(
+        "gemm",
+        help="a whole GEMM kernel",
+        description="Checks a whole GEMM kernel; what is not given is as CUTLASS's builder chooses it.",
+    )
+    gemm.add_argument("--schedule", choices=SCHEDULES, required=True)
+    gemm.add_argument("--tile", type=tile_shape, default=(128, 128, 64), metavar="MxNxK", help="f16 (128x128x64)")
+    gemm.add_argument("--tiles", type=trips, metavar="N", help="output tiles of a CTA, or forever (1)")
+    gemm.add_argument("--k-tiles", type=whole(0, 10_000), metavar="N", help="k-tiles of each (4)")
+    _add_mainloop(gemm)
+    _add_epilogue(gemm)
+    storage = gemm.add_mutually_exclusive_group()
+    for kind in ("union", "struct"):
+        text = f"mainloop and epilogue tensors as a {kind}"
+        storage.add_argument(f"--{kind}", dest="storage", action="store_const", const=kind, help=text)
+    _add_common(gemm)
+
+
+def _add_mainloop(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--stages", type=whole(1, MAX_STAGES), metavar="N", help="of A and B")
+    parser.add_argument("--mmas-in-flight", type=whole(0, 7), metavar="K", help="K_PIPE_MMAS (1)")
+    parser.add_argument("--form", choices=("ss", "rs"), help="rs: A through registers (ss)")
+    parser.add_argument("--k-blocks", type=whole(1, 64), metavar="N", help="MMA k-iterations of a k-tile, for rs (4)")
+    parser.add_argument("--pending", type=whole(0, 7), metavar="N", help="of the wait_group<N> before a release")
+    parser.add_argument("--without", action="append", default=[], metavar="PART", help="leave a part out")
+
+
+def _add_epilogue(parser: argparse.ArgumentParser) -> None:
+    on_or_off = argparse.BooleanOptionalAction
+    parser.add_argument("--stages-c", type=whole(1, MAX_STAGES), metavar="N", help="StagesC")
+    parser.add_argument("--stages-d", type=whole(1, 32), metavar="N", help="StagesD")
+    parser.add_argument("--reuse-smem-c", action=on_or_off, default=None, help="D over the C that it is made of")
+    parser.add_argument("--delay-tma-store", action=on_or_off, default=None, help="store a subtile one later")
+    parser.add_argument("--void-c", action="store_true", default=None, help="no source")
+    parser.add_argument("--subtiles", type=whole(1, 64), metavar="N", help="epilogue tiles of an output tile")
+    if not any("--without" in action.option_strings for action in parser._actions):
+        parser.add_argument("--without", action="append", default=[], metavar="PART", help="leave a part out")
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:

@@ -118,9 +118,7 @@ class MainloopCollective(Collective):
 
     def mainloop_mma(self, read: PipelineState, me: Threads) -> Consumed:
         """`mma`, all k-tiles of an output tile: gives the first stage not released yet, and how many there are."""
-        if self.form == "rs":
-            return (yield from self._mma_rs(read, me))
-        return (yield from self._mma_ss(read, me))
+        return self._mma_rs(read, me) if self.form == "rs" else self._mma_ss(read, me)
 
     def mainloop_mma_tail(self, release: PipelineState, left: int, me: Threads) -> Advanced:
         """`mma_tail`, ss:557-573: waits for all WGMMAs and releases what is left; gives the state after it."""
@@ -216,8 +214,7 @@ class Mainloop(MainloopCollective):
 
     @role(threads=1)
     def load_warp(self) -> Body:
-        write = self.mainloop.producer_start()
-        write = yield from self.mainloop_load(write)
+        write = yield from self.mainloop_load(self.mainloop.producer_start())
         yield from self.mainloop_load_tail(write)
 
     @role(warpgroups=1, copies="consumers")
