@@ -102,14 +102,16 @@ def minimal_wait(options: argparse.Namespace) -> Result:
                 safe = pending
             smallest[lag] = min(smallest.get(lag, MMA_GROUPS), safe)
             in_flight = "" if given.get("form") == "rs" else f"K_PIPE_MMAS={lag} "
-            notes.append(f"stages={stages} {in_flight}wait_group<{safe}> is safe, {why}")
+            found = f"wait_group<{safe}> is safe" if safe >= 0 else "no wait is safe"
+            notes.append(f"stages={stages} {in_flight}{found}, {why}")
     if not smallest:
         raise UsageError(f"--mmas-in-flight {chosen}: needs more stages than {most}")
     if min(smallest.values()) < 0:
         worst = VIOLATED
     for lag, safe in smallest.items():
         what = "rs form" if given.get("form") == "rs" else f"K_PIPE_MMAS={lag}"
-        notes.append(f"minimal wait, {what}: wait_group<{safe}>, for every number of stages up to {most}")
+        found = f"wait_group<{safe}>" if safe >= 0 else "none"
+        notes.append(f"minimal wait, {what}: {found}, for every number of stages up to {most}")
     scope = {"trips": given.get("k_tiles", "all"), "stages": most}
     return Result(
         "mainloop",
