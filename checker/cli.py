@@ -130,6 +130,18 @@ def _bounded(result: Result, options: argparse.Namespace) -> Result:
     return replace(result, findings=tuple(findings))
 
 
+def _mutants(options: argparse.Namespace) -> int:
+    from checker.mutation.report import render, to_object
+    from checker.mutation.run import Options, exit_code, run_all
+
+    proof_timeout = options.timeout if options.prove else 0.0
+    asked = Options(tuple(options.models), proof_timeout, options.processes, lambda line: print(line, file=sys.stderr))
+    scores = run_all(asked)
+    text = json.dumps(to_object(scores), indent=1) if options.format == "json" else render(scores, every=options.every)
+    _write(text, options.output)
+    return exit_code(scores)
+
+
 def _replay(options: argparse.Namespace) -> int:
     from checker.replay import replay_file
 
@@ -167,6 +179,7 @@ _COMMANDS = {
     "spec": _spec,
     "log": _log,
     "claims": _claims,
+    "mutants": _mutants,
     "replay": _replay,
     "explain": _explain,
 }

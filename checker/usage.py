@@ -150,6 +150,18 @@ def make_parser() -> Parser:
     replay.add_argument("trace", metavar="TRACE.json", help="what --format json wrote")
     _add_output(replay)
 
+    mutants = commands.add_parser(
+        "mutants",
+        help="the mutation score",
+        description="Changes models in many small ways and counts what is noticed.",
+    )
+    mutants.add_argument("models", nargs="*", metavar="MODEL", help="a model's name, or its whole label (default: all)")
+    mutants.add_argument("--list", dest="every", action="store_true", help="what became of each mutant")
+    mutants.add_argument("--prove", action="store_true", help="ask Z3 about every survivor as well")
+    mutants.add_argument("--timeout", type=seconds, default=60.0, metavar="SECONDS", help="for one proof (60)")
+    mutants.add_argument("--processes", type=whole(1, 1024), default=0, metavar="N", help="default: one per core")
+    _add_output(mutants)
+
     explain = commands.add_parser("explain", help="what a property means", description="Explains a property.")
     explain.add_argument("id", metavar="ID")
     return parser

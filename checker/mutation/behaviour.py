@@ -159,23 +159,30 @@ class _Sets:
 # ---------------------------------------------------------------- what is shown
 
 
+def columns(machine: Machine, other: Machine, projection: str) -> tuple[str, ...]:
+    """What two machines are compared by: names of variables, sorted, so that both show the same in the same order.
+
+    What a buffer holds is a variable only if somebody reads it; otherwise it is left out for both.
+    """
+    own, foreign = _shown_in(machine, projection), _shown_in(other, projection)
+    return tuple(
+        name for name in sorted({**own, **foreign}) if (name in own and name in foreign) or not name.endswith(".holds")
+    )
+
+
 def _shows(
     machine: Machine, projection: str, other: Machine, shifts: dict[str, tuple[int, int]]
 ) -> Callable[[int], Hashable]:
-    """Variables in the order of their names, so that two machines show the same things in the same order. What a buffer
-    holds is a variable only if somebody reads it; otherwise it is left out for both.
-    """
-    own, foreign = shown_in(machine, projection), shown_in(other, projection)
-    columns: list[tuple[int, int, tuple[str, ...], Hashable]] = []
-    tracked = {*own} & {*foreign}
-    for name in sorted(name for name in {**own, **foreign} if name in tracked or ".holds" not in name):
+    own, foreign = _shown_in(machine, projection), _shown_in(other, projection)
+    read: list[tuple[int, int, tuple[str, ...], Hashable]] = []
+    for name in columns(machine, other, projection):
         variable = own.get(name) or foreign[name]
         shift, mask = shifts.get(name, (0, 0))
-        columns.append((shift, mask if name in own else 0, variable.labels, _text(variable, variable.initial)))
+        read.append((shift, mask if name in own else 0, variable.labels, _text(variable, variable.initial)))
 
     def show(state: int) -> Hashable:
         values: list[Hashable] = []
-        for shift, mask, labels, initial in columns:
+        for shift, mask, labels, initial in read:
             value = state >> shift & mask
             values.append(initial if not mask else labels[value] if labels else value)
         return tuple(values)
@@ -225,7 +232,7 @@ def _text(variable: Variable, value: int) -> Hashable:
     return variable.labels[value] if variable.labels else value
 
 
-def shown_in(machine: Machine, projection: str) -> dict[str, Variable]:
+def _shown_in(machine: Machine, projection: str) -> dict[str, Variable]:
     """Neither ghosts and locations nor what roles agree on; for the memory alone what buffers hold or receive."""
     hidden = {role.counter for role in machine.roles}
     return {

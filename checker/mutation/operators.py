@@ -389,7 +389,7 @@ def _in_next_cta(operation: op.Operation, near: Neighbours) -> Iterator[Variatio
 
 def _with(operator: str, text: str, **changes: object) -> Variation:
     """The same operation with some of its fields changed."""
-    return Variation(operator, text, lambda one: (replace(one, **changes),))  # type: ignore[arg-type]
+    return Variation(operator, text, lambda one: (replace(one, **changes),))
 
 
 # ---------------------------------------------------------------- a whole role at once

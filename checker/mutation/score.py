@@ -24,8 +24,8 @@ from checker.mutation.behaviour import (
     SAME,
     Behaviour,
     behaviour,
+    columns,
     compare,
-    shown_in,
 )
 from checker.mutation.catalogue import Model, Mutant
 from checker.search import Exploration, explore, is_undetermined
@@ -61,7 +61,7 @@ COMPARED = 40_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one mutant. property: what killed it, or why the specification was refused; reason: a key of
+    """What became of one mutant. seconds: of CPU. property: what killed it, or why the specification was refused; reason: a key of
     REASONS for a survivor, and what contradicts what for a disagreement. program: equal for equal programs.
     """
 
@@ -79,9 +79,9 @@ class Outcome:
 
 def run(model: Model, mutant: Mutant, *, proof_timeout: float = 0.0) -> Outcome:
     """Decides one mutant. proof_timeout: seconds for Z3 on a survivor; 0: Z3 is not asked."""
-    start = time.perf_counter()
+    start = time.process_time()
     outcome = _decide(model, mutant, proof_timeout)
-    return replace(outcome, seconds=time.perf_counter() - start)
+    return replace(outcome, seconds=time.process_time() - start)
 
 
 def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
@@ -203,8 +203,7 @@ def _compared(model: Model, machine: Machine, programs: tuple[Program, ...]) -> 
 
 def _compared_as(projection: str, model: Model, machine: Machine, programs: tuple[Program, ...]) -> str:
     first = original(model)
-    shown = shown_in(machine, projection)
-    key = (projection, tuple(sorted({**shown, **shown_in(first.machine, projection)})))
+    key = (projection, columns(machine, first.machine, projection))
     if key not in first.behaviours:
         names: dict[Hashable, int] = {}
         seen = behaviour(first.machine, first.programs, projection, machine, COMPARED, names)
