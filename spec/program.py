@@ -384,7 +384,7 @@ class _Walk:
         generator, found = self.generator, None
         while generator is not None and inspect.isgenerator(generator):
             frame = generator.gi_frame
-            if frame is not None and found is None and frame.f_code.co_filename not in _PLUMBING:
+            if frame is not None and frame.f_code.co_filename not in _PLUMBING:
                 found = Source(frame.f_code.co_filename, frame.f_lineno)
             generator = generator.gi_yieldfrom
         return found or self.where
