@@ -35,12 +35,15 @@ from spec.words import words_of
 class Model:
     """A pipeline class with sizes; small ones, since every mutant is searched.
 
-    bounded: parameters under which it ends, for mutants whose loops without end cannot be closed.
+    bounded: parameters under which it ends, for mutants whose loops without end cannot be closed. thin: each change at
+    all executions by all instances of its role, and no other. limit: states of a search of every schedule.
     """
 
     kernel: type[Pipeline]
     parameters: dict[str, Any]
     bounded: dict[str, Any] = field(default_factory=dict)
+    thin: bool = False
+    limit: int = 400_000
 
     @property
     def name(self) -> str:
@@ -60,6 +63,8 @@ class Mutant:
     where: str
     change: str
     edit: AnyEdit
+    plain: bool = True
+    """It applies to all executions by all instances of the role."""
 
     @property
     def text(self) -> str:
@@ -82,7 +87,8 @@ def mutants_of(model: Model) -> list[Mutant]:
         *_of_loops(record),
         *_of_inits(pipeline, near),
     ]
-    return [replace(mutant, number=number) for number, mutant in enumerate(found)]
+    wanted = [mutant for mutant in found if not model.thin or mutant.plain]
+    return [replace(mutant, number=number) for number, mutant in enumerate(wanted)]
 
 
 def _at_places(record: Record, near: Neighbours, stages: int) -> Iterator[Mutant]:
@@ -97,7 +103,8 @@ def _at_places(record: Record, near: Neighbours, stages: int) -> Iterator[Mutant
                     edit = Edit(
                         role, frozenset((place,)), variation.rewrite, variation.answer, variation.moves, when, roles
                     )
-                    yield Mutant(0, variation.operator, where, _change(variation.text, when, roles), edit)
+                    plain = when.text == "" and not roles
+                    yield Mutant(0, variation.operator, where, _change(variation.text, when, roles), edit, plain)
 
 
 def _changes(variation: Variation, by_instance: dict[str, list[op.Operation]]) -> bool:
@@ -128,7 +135,7 @@ def _of_roles(record: Record, near: Neighbours) -> Iterator[Mutant]:
         for variation in starts(near):
             for roles in _instances(instances):
                 edit = Edit(role, None, variation.rewrite, roles=roles)
-                yield Mutant(0, "start", role, _change(variation.text, always(), roles), edit)
+                yield Mutant(0, "start", role, _change(variation.text, always(), roles), edit, not roles)
 
 
 def _of_loops(record: Record) -> Iterator[Mutant]:
@@ -137,7 +144,8 @@ def _of_loops(record: Record) -> Iterator[Mutant]:
             for roles in _instances(instances):
                 text = f"one iteration {'more' if more > 0 else 'less'}"
                 where = f"{role} {_short((line,))} loop"
-                yield Mutant(0, "trips", where, _change(text, always(), roles), LoopEdit(role, line, more, roles))
+                change = _change(text, always(), roles)
+                yield Mutant(0, "trips", where, change, LoopEdit(role, line, more, roles), not roles)
 
 
 def _of_inits(pipeline: Pipeline, near: Neighbours) -> Iterator[Mutant]:

@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
-from checker.mutation.catalogue import Model
-from spec.library import PIPELINES
+from typing import Any
 
-SIZES = {
-    "tma-async": ((2, 1), (2, 2), (3, 1), (3, 2)),
-    "transaction-async": ((2, 1), (2, 2), (3, 1), (3, 2)),
-    "async": ((2, 1), (2, 2), (3, 1), (3, 2)),
-    "tma-store": ((2, 1), (3, 1)),
-    "ordered-sequence": ((2, 1), (2, 2), (3, 1), (3, 2)),
-}
-"""(stages, consumers) of the pipeline classes; those of tma-store are not told apart by the number of consumers."""
+from checker.mutation.catalogue import Model
+from spec.epilogue import Epilogue
+from spec.gemm import GemmCooperative, GemmPingpong, GemmWs
+from spec.library import PIPELINES
+from spec.mainloop import Mainloop
+from spec.pipeline import Pipeline
+
+SMALL = {"subtiles": 2, "stages_c": 1, "stages_d": 1}
+TINY = {**SMALL, "subtiles": 1, "k_tiles": 1}
 
 
 def models() -> list[Model]:
     """All rows."""
-    rows = [
-        Model(PIPELINES[name], {"stages": stages, "consumers": consumers}, {"trips": 2 * stages + 1})
-        for name, sizes in SIZES.items()
-        for stages, consumers in sizes
+    return [
+        *_library("tma-async", thin=((3, 2),)),
+        *_library("transaction-async", thin=((2, 2), (3, 1), (3, 2))),
+        *_library("async", thin=((3, 2),)),
+        *_library("tma-store", sizes=((2, 1), (3, 1))),
+        *_library("ordered-sequence", thin=((3, 2),)),
+        _model(PIPELINES["tma-async"], stages=2, peek=True),
+        _model(PIPELINES["tma-async"], True, stages=2, producers=2),
+        _model(PIPELINES["tma-async"], True, stages=1, cluster="2x1"),
+        _model(PIPELINES["async"], True, stages=2, producers=2),
+        _model(PIPELINES["tma-store"], True, stages=2, strict=True),
+        Model(Mainloop, {"stages": 2, "k_tiles": 3}),
+        Model(Mainloop, {"stages": 2}, {"k_tiles": 5}, thin=True),
+        Model(Mainloop, {"stages": 3, "form": "rs", "k_tiles": 4}, thin=True),
+        Model(Epilogue, {"schedule": "ws", "stages_c": 2, "stages_d": 1, "subtiles": 2, "tiles": 1}),
+        Model(Epilogue, {"schedule": "ws", **SMALL, "tiles": 1, "reuse_smem_c": False}, thin=True),
+        Model(Epilogue, {"schedule": "cooperative", **SMALL, "tiles": 2, "delay_tma_store": True}, thin=True),
+        Model(Epilogue, {"schedule": "pingpong", **SMALL, "stages_c": 2, "tiles": 2}, thin=True),
+        Model(GemmWs, {"stages": 2, "k_tiles": 2, **SMALL}, thin=True),
+        Model(GemmCooperative, {"stages": 2, **TINY, "tiles": 2}, thin=True, limit=60_000),
+        Model(GemmPingpong, {"stages": 2, **TINY, "tiles": 2}, thin=True, limit=60_000),
     ]
-    for name, more in (
-        ("tma-async", {"stages": 2, "consumers": 1, "peek": True}),
-        ("tma-async", {"stages": 2, "consumers": 1, "producers": 2}),
-        ("async", {"stages": 2, "consumers": 1, "producers": 2}),
-    ):
-        rows.append(Model(PIPELINES[name], more, {"trips": 5}))
-    return rows
+
+
+def _library(
+    name: str,
+    *,
+    sizes: tuple[tuple[int, int], ...] = ((2, 1), (2, 2), (3, 1), (3, 2)),
+    thin: tuple[tuple[int, int], ...] = (),
+) -> list[Model]:
+    """A pipeline class at several (stages, consumers), the larger ones thin."""
+    return [_model(PIPELINES[name], size in thin, stages=size[0], consumers=size[1]) for size in sizes]
+
+
+def _model(kernel: type[Pipeline], thin: bool = False, **parameters: Any) -> Model:
+    return Model(kernel, parameters, {"trips": 2 * parameters["stages"] + 1}, thin)

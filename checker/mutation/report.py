@@ -33,7 +33,10 @@ def render(scores: Sequence[Score], *, every: bool) -> str:
                 f"{count:>{len(s.label.split()[0])}}" for count, s in zip(counts, _named(scores), strict=True)
             )
             lines.append(f"{property:16} {sum(counts):7}  {row}")
-    lines += ["", "survivors, all of them proved by two searches"]
+    unconfirmed = sum(not fate.outcome.confirmed for fate in whole.of(SURVIVED))
+    lines += ["", "survivors, all of them proved by the reduced search and by the search of every schedule"]
+    if unconfirmed:
+        lines[-1] += f" (in {unconfirmed} as far as it came)"
     lines += [f"{count:7}  {REASONS[reason]}" for reason, count in whole.reasons().most_common()]
     asked = [fate.outcome.proof for fate in whole.of(SURVIVED) + whole.of(EQUIVALENT) if fate.outcome.proof]
     if asked:
@@ -118,4 +121,5 @@ def _fate(fate: Fate) -> dict[str, Any]:
         "steps": outcome.steps,
         "states": outcome.states,
         "proof": outcome.proof,
+        "confirmed": outcome.confirmed,
     }

@@ -54,15 +54,15 @@ REASONS = {
     "open": "proved; too many states to compare its behaviour",
 }
 INDISTINGUISHABLE = "the same behaviour"
-LIMIT_OF_STATES = 400_000
 COMPARED = 40_000
 """States of models whose behaviours are compared, and pairs of sets of states that a comparison may take."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one mutant. seconds: of CPU. property: what killed it, or why the specification was refused; reason: a key of
-    REASONS for a survivor, and what contradicts what for a disagreement. program: equal for equal programs.
+    """What became of one mutant. property: what killed it, or why the specification was refused; reason: a key of
+    REASONS for a survivor, and what contradicts what for a disagreement. program: equal for equal programs. steps: of
+    the schedule that shows a kill. seconds: of CPU.
     """
 
     number: int
@@ -73,6 +73,8 @@ class Outcome:
     steps: int = 0
     states: int = 0
     seconds: float = 0.0
+    confirmed: bool = True
+    """The search of every schedule has proved a survivor too; otherwise it found nothing within the model's limit."""
     proof: str = ""
     """Z3's verdict on a survivor, if it was asked."""
 
@@ -92,7 +94,7 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
         return _bounded(model, mutant, error)
     if program == original(model).program:
         return Outcome(number, EQUIVALENT, reason="the same program", program=program)
-    outcome = _searched(number, machine, program)
+    outcome = _searched(number, machine, program, model.limit)
     if outcome.verdict != SURVIVED:
         return outcome
     proof = ""
@@ -100,26 +102,24 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
         proof, violated = _by_z3(machine, proof_timeout)
         if violated:
             return Outcome(number, DISAGREED, violated, "Z3 finds what both searches miss", program)
-    reason = _compared(model, machine, programs)
+    reason = _compared(model, machine, programs) if outcome.confirmed else OPEN
     verdict = EQUIVALENT if reason == INDISTINGUISHABLE else SURVIVED
     return replace(outcome, verdict=verdict, reason=reason, proof=proof)
 
 
-def _searched(number: int, machine: Machine, program: str) -> Outcome:
+def _searched(number: int, machine: Machine, program: str, limit: int) -> Outcome:
     """Killed, undecided, or a survivor of both searches; or they contradict each other."""
-    reduced = explore(machine, stop_at_first=True, reduced=True, limit=LIMIT_OF_STATES)
+    reduced = explore(machine, stop_at_first=True, reduced=True, limit=limit)
     found = [property for property in reduced.violations if property != LIMIT]
     if found:
         return _killed(number, machine, reduced, found[0], program)
     if is_undetermined(reduced):
         return Outcome(number, UNDECIDED, reason=is_undetermined(reduced), program=program, states=reduced.states)
-    full = explore(machine, stop_at_first=True, limit=LIMIT_OF_STATES)
+    full = explore(machine, stop_at_first=True, limit=limit)
     missed = [property for property in full.violations if property != LIMIT]
     if missed:
         return Outcome(number, DISAGREED, missed[0], "search finds what the reduced search misses", program)
-    if is_undetermined(full):
-        return Outcome(number, UNDECIDED, reason=is_undetermined(full), program=program, states=full.states)
-    return Outcome(number, SURVIVED, program=program, states=full.states)
+    return Outcome(number, SURVIVED, program=program, states=full.states, confirmed=not is_undetermined(full))
 
 
 def _bounded(model: Model, mutant: Mutant, error: SpecError) -> Outcome:
@@ -131,7 +131,7 @@ def _bounded(model: Model, mutant: Mutant, error: SpecError) -> Outcome:
         machine, _, program = _compiled(mutant.of(model, **model.bounded))
     except SpecError:
         return refused
-    outcome = _searched(mutant.number, machine, f"bounded {program}")
+    outcome = _searched(mutant.number, machine, f"bounded {program}", model.limit)
     bound = ", ".join(f"{name}={value}" for name, value in model.bounded.items())
     if outcome.verdict == SURVIVED:
         return replace(refused, reason=f"nothing is wrong with {bound}")
