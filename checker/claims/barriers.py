@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from checker.claims.claim import Claim, Condition, Point
+from checker.claims.observe import same_observations
 from checker.claims.runs import box, machine, over
 from checker.claims.steps import (
     BARRIER,
@@ -21,6 +22,7 @@ from spec import hopper, software_barriers
 from spec.claims import designs, rings
 from spec.expr import TRUE, Expr, Lit
 from spec.hopper import Step
+from spec.library import TransactionAsync
 
 STEPS: dict[str, tuple[Step, int]] = {
     "arrive": (hopper.arrive(BARRIER), 1),
@@ -105,35 +107,45 @@ def _claim_51() -> Iterable[Point]:
     yield Point({"operation": "complete_tx"}, for_every_state("complete_tx", step, statement, step.completes, because))
 
 
+def _claim_52() -> Iterable[Point]:
+    for expects, beyond in ((1024, False), (512, True)):
+        for p in box(stages=(1, 2), pieces=(2, 4)):
+            whole, parts = ({"stages": p["stages"], "expects": expects, "pieces": n} for n in (1, p["pieces"]))
+            run = same_observations(designs.Watched(**whole), designs.Watched(**parts), "watched, in one piece or more")
+            yield Point({**p, "expects": expects}, run, VIOLATED, beyond)
+    for p in box(stages=(1, 2), pieces=(2,)):
+        whole, parts = ({"stages": p["stages"], "pieces": n} for n in (1, p["pieces"]))
+        run = same_observations(TransactionAsync(**whole), TransactionAsync(**parts), "transaction-async, in pieces")
+        yield Point(p, run, VIOLATED)
+
+
 def _claim_55() -> Iterable[Point]:
     for words, beyond in ((2, False), (1, True)):
-        run = machine(lambda words=words: software_barriers.arrivals_and_bytes(words=words))  # type: ignore[misc]
+        run = machine(software_barriers.arrivals_and_bytes, words=words)
         yield Point({"words": words}, run, PROVED, beyond)
 
 
 def _claim_56() -> Iterable[Point]:
     for at in box(threads=(2, 3, 4), sense=("before", "after")):
-        run = machine(lambda at=at: software_barriers.sense_reversing(**at))  # type: ignore[misc]
+        run = machine(software_barriers.sense_reversing, **at)
         yield Point(at, run)
     for threads in (2, 3):
-        run = machine(lambda n=threads: software_barriers.sense_reversing(n, order="flip-reset"))  # type: ignore[misc]
+        run = machine(software_barriers.sense_reversing, threads=threads, order="flip-reset")
         yield Point({"threads": threads, "sense": "before", "order": "flip-reset"}, run, VIOLATED, beyond=True)
 
 
 def _claim_61() -> Iterable[Point]:
     for threads in (2, 3, 4):
-        for split in (0, 1):
+        for split in (False, True):
             at = {"threads": threads, "barrier": "split-phase" if split else "central"}
-            run = machine(
-                lambda n=threads, split=split: software_barriers.sense_reversing(n, split=bool(split))  # type: ignore[misc]
-            )
+            run = machine(software_barriers.sense_reversing, threads=threads, split=split)
             yield Point(at, run)
         for sets in (1, 2):
             at = {"threads": threads, "barrier": "dissemination", "sets": sets}
-            run = machine(lambda n=threads, s=sets: software_barriers.dissemination(n, sets=s))  # type: ignore[misc]
+            run = machine(software_barriers.dissemination, threads=threads, sets=sets)
             yield Point(at, run)
     for slack in (1, 2, 3, 4):
-        run = machine(lambda s=slack: software_barriers.uncounted_watcher(s, 1), "phase-lapped")  # type: ignore[misc]
+        run = machine(software_barriers.uncounted_watcher, "phase-lapped", slack=slack, bits=1)
         yield Point({"barrier": "uncounted watcher", "slack": slack}, run)
 
 
@@ -141,10 +153,10 @@ def _claim_63() -> Iterable[Point]:
     """At every lag at which a counter of some bits is fooled, the claim predicts that parity is not."""
     for bits in (2, 3):
         for slack in range(1, 10):
-            counter = machine(lambda s=slack, b=bits: software_barriers.uncounted_watcher(s, b), "phase-lapped")()  # type: ignore[misc]
-            if counter.verdict == VIOLATED:
-                yield Point({"counter bits": bits, "slack": slack}, lambda r=counter: r, VIOLATED)  # type: ignore[misc]
-                parity = machine(lambda s=slack: software_barriers.uncounted_watcher(s, 1), "phase-lapped")  # type: ignore[misc]
+            counter = machine(software_barriers.uncounted_watcher, "phase-lapped", slack=slack, bits=bits)
+            if counter().verdict == VIOLATED:
+                yield Point({"counter bits": bits, "slack": slack}, counter, VIOLATED)
+                parity = machine(software_barriers.uncounted_watcher, "phase-lapped", slack=slack, bits=1)
                 yield Point({"parity instead of counter bits": bits, "slack": slack}, parity)
 
 
@@ -223,6 +235,13 @@ ROWS: tuple[Claim, ...] = (
         "complete_tx that completes a phase leaves the arrival count as it is",
         "where complete_tx completes the phase, the pending count after it is the one before it",
         _claim_51,
+    ),
+    Claim(
+        52,
+        "one TMA load that signals its bytes in two pieces can be told apart from one that signals them at once",
+        "some sequence of the roles' operations and answers is possible in one of the two only",
+        _claim_52,
+        scope="pipelines that announce all bytes of a copy before the last arrival",
     ),
     Claim(
         54,

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from checker.claims.claim import Claim, Condition, Point
-from checker.claims.runs import arrived, at, box, model, over, stated, unless
+from checker.claims.runs import at, behind, box, ended, model, over, stated, unless
 from checker.result import PROVED, VIOLATED
 from spec.claims import designs, rings
-from spec.expr import FALSE, Expr, any_of
+from spec.expr import Expr, any_of
 from spec.library import TmaAsync, TransactionAsync
 from spec.machine import Machine
 
@@ -22,33 +22,30 @@ def _slot(array: str, index: int, slots: int) -> str:
 
 def _unreleased_at_the_end(machine: Machine) -> tuple[Expr, str]:
     """The producer has ended and some copy that it issued has not been released."""
-    issued = int(machine.parameters["trips"])
     producer, consumer = machine.roles[0], machine.roles[1]
-    ended = at(machine, producer.name, lambda place: producer.locations[place].final)
-    stages, threads = int(machine.parameters["stages"]), consumer.threads
-    behind: list[Expr] = []
-    for stage in range(min(stages, issued)):
-        needed = threads * len(range(stage, issued, stages))
-        counts = arrived(machine, consumer.name, _slot("pipeline.empty", stage, stages))
-        behind.append(at(machine, consumer.name, lambda place, c=counts, n=needed: c[place] < n))  # type: ignore[misc]
-    return ended & any_of(behind), "the producer has ended and a stage that it filled is not released"
+    stages, issued = int(machine.parameters["stages"]), int(machine.parameters["trips"])
+    left = [
+        behind(
+            machine,
+            consumer.name,
+            _slot("pipeline.empty", stage, stages),
+            consumer.threads * len(range(stage, issued, stages)),
+        )
+        for stage in range(stages)
+    ]
+    return ended(machine, producer) & any_of(left), "the producer has ended and a stage that it filled is not released"
 
 
 def _overtakes(machine: Machine) -> tuple[Expr, str]:
     """The producer copies into a stage on which not all consumers have arrived, in its last iteration."""
+    producer, consumers = machine.roles[0], machine.roles[1:]
     stages, last = int(machine.parameters["stages"]), int(machine.parameters["trips"]) - 1
-    stage = last % stages
-    barrier, buffer = _slot("pipeline.empty", stage, stages), _slot("a", stage, stages)
-    producer = machine.roles[0]
+    barrier, buffer = _slot("pipeline.empty", last % stages, stages), _slot("a", last % stages, stages)
     loads = [i for i, place in enumerate(producer.locations) if place.kind == "load" and place.object == buffer]
-    missing: list[Expr] = []
-    for consumer in machine.roles[1:]:
-        needed = consumer.threads * max(1, last // stages)
-        counts = arrived(machine, consumer.name, barrier)
-        missing.append(at(machine, consumer.name, lambda place, c=counts, n=needed: c[place] < n))  # type: ignore[misc]
+    laps = max(1, last // stages)
+    missing = [behind(machine, consumer.name, barrier, consumer.threads * laps) for consumer in consumers]
     because = f"the producer goes on with {buffer} and not every consumer has arrived on {barrier} for it"
-    going = at(machine, producer.name, lambda place: place == loads[-1]) if loads else FALSE
-    return going & any_of(missing), because
+    return at(machine, producer.name, lambda place: place == loads[-1]) & any_of(missing), because
 
 
 def _claims_6() -> Iterable[Point]:

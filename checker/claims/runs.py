@@ -15,8 +15,8 @@ from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trac
 from checker.search import explore, is_undetermined, memory_bound
 from checker.trace import make_trace
 from spec.compile import compile_pipeline
-from spec.expr import Expr, Field, all_of, any_of
-from spec.machine import Check, Machine
+from spec.expr import Expr, Field, any_of
+from spec.machine import Check, Machine, Role
 from spec.pipeline import Pipeline
 
 COMMAND = "claims"
@@ -35,9 +35,9 @@ def model(kernel: type[Pipeline], *properties: str, **parameters: Any) -> Callab
     return run
 
 
-def machine(make: Callable[[], Machine], *properties: str) -> Callable[[], Result]:
-    """A search of a machine, every schedule of it, for these properties (default: all that apply)."""
-    return lambda: check_machine(make(), command=COMMAND, properties=properties, reduced=False)
+def machine(make: Callable[..., Machine], *properties: str, **parameters: Any) -> Callable[[], Result]:
+    """A search of the machine that `make` gives, every schedule of it, for these properties (default: all)."""
+    return lambda: check_machine(make(**parameters), command=COMMAND, properties=properties, reduced=False)
 
 
 def stated(
@@ -115,13 +115,15 @@ def arrived(machine: Machine, role: str, barrier: str) -> tuple[int, ...]:
     return (0,) * len(found.locations)
 
 
-def field(machine: Machine, name: str) -> Field:
-    """A variable of the machine."""
-    return Field(name, next(variable.width for variable in machine.variables if variable.name == name))
+def behind(machine: Machine, role: str, barrier: str, needed: int) -> Expr:
+    """The role has arrived on the barrier less than `needed` times."""
+    counts = arrived(machine, role, barrier)
+    return at(machine, role, lambda place: counts[place] < needed)
 
 
-def both(*conditions: Expr) -> Expr:
-    return all_of(conditions)
+def ended(machine: Machine, role: Role) -> Expr:
+    """The role is at its end."""
+    return at(machine, role.name, lambda place: role.locations[place].final)
 
 
 # ---------------------------------------------------------------- boxes

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checker.claims import barriers, rings
+from checker.claims import barriers, clusters, kernels, rings, states
 from checker.claims.claim import Claim
 from spec.errors import SpecError
 
 
 def table() -> tuple[Claim, ...]:
     """All claims, in the order of their numbers; a number stands for one claim only."""
-    rows = sorted((*rings.ROWS, *barriers.ROWS), key=lambda claim: claim.id)
+    rows = sorted(
+        (*rings.ROWS, *barriers.ROWS, *states.ROWS, *clusters.ROWS, *kernels.ROWS), key=lambda claim: claim.id
+    )
     numbers = [claim.id for claim in rows]
     assert len(set(numbers)) == len(numbers), "two claims with one number"
     return tuple(rows)

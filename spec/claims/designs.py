@@ -275,3 +275,22 @@ class Lagging(TmaAsync):
         for _ in range(min(self.in_flight, int(self.trips))):
             yield from self.pipeline.consumer_release(release, me)
             release = release + 1
+
+
+class Watched(TmaAsync):
+    """A consumer that looks before it waits. expects: bytes that the producer announces for each copy of `bytes`."""
+
+    _label = "watched"
+    bytes = 1024
+    expects = 1024
+    pipeline = PipelineTmaAsync(consumers=1, bytes="expects")
+
+    @role(threads=1)
+    def consumer(self) -> Body:
+        state = self.pipeline.consumer_start()
+        for _ in self.loop():
+            token = yield from self.pipeline.consumer_test_wait(state)
+            yield from self.pipeline.consumer_wait(state, token)
+            yield self.a[state].read(tag=state.tag)
+            yield self.pipeline.empty[state].arrive()
+            state = state + 1
