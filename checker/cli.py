@@ -66,10 +66,39 @@ def _pipeline(options: argparse.Namespace) -> int:
 def _collective(options: argparse.Namespace) -> int:
     from checker.collectives import choose, minimal_wait
 
+    if getattr(options, "frontier", False):
+        return _frontier(options)
     if getattr(options, "minimal_wait", False):
         return _finish([minimal_wait(options)], options)
     kernel, settings, shown = choose(options)
     return _finish([_check(kernel, settings, options, shown)], options)
+
+
+def _frontier(options: argparse.Namespace) -> int:
+    from checker.frontier.box import Box
+    from checker.frontier.report import text, to_json
+    from checker.frontier.run import explore_box
+
+    def progress(done: int, of: int) -> None:
+        if done % 100 == 0 or done == of:
+            print(f"\r{done} of {of} configurations", end="" if done < of else "\n", file=sys.stderr, flush=True)
+
+    sizes = None
+    if options.bytes_c or options.bytes_d:
+        sizes = (options.bytes_c or options.bytes_d, options.bytes_d or options.bytes_c)
+    box = Box().narrowed(
+        schedules=options.schedule,
+        stages_c=options.stages_c,
+        stages_d=options.stages_d,
+        delays=options.delay_tma_store,
+        reuses=options.reuse_smem_c,
+        subtiles=options.subtiles,
+        tiles="forever" if options.tiles == "all" else options.tiles,
+        bytes=sizes,
+    )
+    frontier = explore_box(box, processes=options.processes, progress=progress)
+    _write(text(frontier) if options.format == "text" else json.dumps(to_json(frontier), indent=1), options.output)
+    return EXIT_CODE[frontier.verdict]
 
 
 def _spec(options: argparse.Namespace) -> int:

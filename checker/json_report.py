@@ -17,6 +17,11 @@ def tool_version() -> str:
         return "0"
 
 
+def header(command: str) -> dict[str, Any]:
+    """What every object begins with."""
+    return {"schema": SCHEMA, "tool": "verify", "version": tool_version(), "command": command}
+
+
 def to_object(result: Result) -> dict[str, Any]:
     """One JSON-able object for a result; `trace` is its shortest, and every violated property carries its own as
     well.
@@ -31,10 +36,7 @@ def to_object(result: Result) -> dict[str, Any]:
         properties.append(entry)
     extra = {key: value for key, value in result.extra.items() if key not in ("shown", "model")}
     return {
-        "schema": SCHEMA,
-        "tool": "verify",
-        "version": tool_version(),
-        "command": result.command,
+        **header(result.command),
         "model": {"name": result.model, "parameters": result.parameters, **result.extra.get("model", {})},
         "verdict": result.verdict,
         "engine": result.engine,

@@ -177,6 +177,13 @@ def _add_collectives(commands: Any) -> None:
     epilogue.add_argument("--tiles", type=trips, metavar="N", help="output tiles, or forever (default): every number")
     epilogue.add_argument("--bytes-c", type=copy_bytes, metavar="B", help="bytes of a stage of C (4096)")
     epilogue.add_argument("--bytes-d", type=copy_bytes, metavar="B", help="bytes of a stage of D (as C)")
+    epilogue.add_argument(
+        "--frontier",
+        action="store_true",
+        help="every configuration of a box of sizes, against CUTLASS's static assertions; options that are given narrow"
+        " the box. Exit code 0: all decided, whichever way",
+    )
+    epilogue.add_argument("--processes", type=whole(1, 1024), default=0, metavar="N", help="default: one per core")
     _add_common(epilogue)
 
     mainloop = commands.add_parser(

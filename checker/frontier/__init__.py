@@ -1,0 +1,1 @@
+"""Which epilogue configurations are safe, which CUTLASS's static assertions accept, and where the two differ."""
