@@ -83,16 +83,10 @@ class GemmWs(Gemm):
             state = yield from self.epilogue_load(self.epi_load.producer_start(), me)
             yield from self.epilogue_load_tail(state, me)
 
-    @role(threads=WARP)
-    def store_warp(self, me: Threads) -> Body:
-        yield from self._consumer(me, "store_warp")
-
-    @role(threads=WARPGROUP - WARP)
-    def other_warps(self, me: Threads) -> Body:
-        yield from self._consumer(me, "other_warps")
-
-    def _consumer(self, me: Threads, part: str) -> Body:
+    @role(warpgroups=1, split=(WARP, WARPGROUP - WARP))
+    def consumer(self, me: Threads) -> Body:
         """ws:466-513."""
+        part = self.store_parts[me.index]
         release, left = yield from self.mainloop_mma(self.mainloop.consumer_start(), me)
         yield from self.mainloop_mma_tail(release, left, me)
         at = yield from self.epilogue_store(self.epilogue_start(), me, part)
@@ -171,16 +165,12 @@ class GemmCooperative(PersistentGemm):
     def store_parts(self) -> tuple[str, ...]:
         return ("store_warp", "other_warps", "second_warpgroup")
 
-    @role(threads=WARP)
-    def store_warp(self, me: Threads) -> Body:
-        yield from self._consumer(me, "store_warp")
-
-    @role(threads=WARPGROUP - WARP)
-    def other_warps(self, me: Threads) -> Body:
-        yield from self._consumer(me, "other_warps")
+    @role(warpgroups=1, split=(WARP, WARPGROUP - WARP))
+    def consumer0(self, me: Threads) -> Body:
+        yield from self._consumer(me, self.store_parts[me.index])
 
     @role(warpgroups=1)
-    def second_warpgroup(self, me: Threads) -> Body:
+    def consumer1(self, me: Threads) -> Body:
         yield from self._consumer(me, "second_warpgroup")
 
     def _consumer(self, me: Threads, part: str) -> Body:
@@ -212,16 +202,10 @@ class GemmPingpong(PersistentGemm):
     def epilogue_threads(self) -> int:
         return WARPGROUP
 
-    @role(threads=WARP, copies=2)
-    def store_warp(self, me: Threads) -> Body:
-        yield from self._consumer(me, "store_warp")
-
-    @role(threads=WARPGROUP - WARP, copies=2)
-    def other_warps(self, me: Threads) -> Body:
-        yield from self._consumer(me, "other_warps")
-
-    def _consumer(self, me: Threads, part: str) -> Body:
+    @role(warpgroups=1, split=(WARP, WARPGROUP - WARP), copies=2)
+    def consumer(self, me: Threads) -> Body:
         """pingpong:555-566 and :801-945: the second warpgroup starts one tile further on, and both skip the other's."""
+        part = self.store_parts[me.index]
         yield self.setmaxnreg_inc(self.mma_registers)
         k_tiles = int(self.k_tiles)
         read = self.mainloop.consumer_start() + k_tiles * me.copy

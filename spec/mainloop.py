@@ -32,7 +32,8 @@ class MainloopCollective(Collective):
     the warpgroup_wait<N> of each release; -1 is CUTLASS's own: K_PIPE_MMAS, or 2 in the rs form (rs:683). release:
     "after" that wait, as CUTLASS does, or "before" it. k_blocks, release_block: MMA k-iterations of a k-tile, and the
     one at which the rs form releases (1, rs:684).
-    bytes_a, bytes_b: of one stage.
+    bytes_a, bytes_b: of one stage. collective_wgmma: wait_group<0> shows one warp that the whole warpgroup's WGMMAs are
+    over, as their groups belong to the warpgroup (PTX ISA 9.7.15.7); this matters where warps of one are told apart.
     """
 
     stages = 4
@@ -45,6 +46,7 @@ class MainloopCollective(Collective):
     release_block = 1
     bytes_a = 16_384
     bytes_b = 16_384
+    collective_wgmma: bool = True
 
     mainloop = PipelineTmaAsync(consumers="mma_threads", bytes=lambda self: self.bytes_a + self.bytes_b)
     a = Tensor("stages", "bytes_a", lambda self: self.mainloop_address)
@@ -124,6 +126,8 @@ class MainloopCollective(Collective):
         """`mma_tail`, ss:557-573: waits for all WGMMAs and releases what is left; gives the state after it."""
         if self.has("mma_tail"):
             yield self.mma_wait(0)
+            if self.collective_wgmma and me.threads < WARPGROUP:
+                yield self.warp_sync()
             for stage in range(left):
                 yield from self.mainloop.consumer_release(release + stage, me)
         return release + left
