@@ -35,7 +35,7 @@ class EpilogueCollective(Collective):
     """CollectiveEpilogue without its arithmetic, for kernels to build on.
 
     stages_c, stages_d: StagesC and StagesD. reuse_smem_c, delay_tma_store: as in the dispatch policy, also where the
-    static assertions (:155, :716) refuse them. subtiles: epilogue tiles of an output tile. bytes_c, bytes_d: of a
+    static assertions (:172, :731) refuse them. subtiles: epilogue tiles of an output tile. bytes_c, bytes_d: of a
     stage. void_c: there is no source. source_needed: False is beta == 0 at run time. same_layout: SmemLayoutC is
     SmemLayoutD; stages of other sizes have another layout anyway. aux_load_bytes, aux_store_bytes: of what the fusion
     callbacks load and store by TMA with each subtile, in StagesC and StagesD buffers; 0 for none.
@@ -138,7 +138,7 @@ class EpilogueCollective(Collective):
 
     @property
     def store_stages(self) -> int:
-        """Stages of StorePipeline (:202-205)."""
+        """Stages of StorePipeline (:213-216)."""
         return self.stages_c if self.reuse_smem_c else self.stages_d
 
     @property
@@ -152,13 +152,13 @@ class EpilogueCollective(Collective):
 
     @property
     def read_sync(self) -> bool:
-        """Whether a thread can overwrite what another one has still to read (:787-789)."""
+        """Whether a thread can overwrite what another one has still to read (:804-807)."""
         return self.reuse_smem_c and (self.bytes_c != self.bytes_d or not self.same_layout)
 
     # -- producer
 
     def epilogue_load(self, state: PipelineState, me: Threads) -> Loading:
-        """`load`, :396-496, by the load warp: C of an output tile; gives the state for the next one."""
+        """`load`, :426-513, by the load warp: C of an output tile; gives the state for the next one."""
         for _ in range(self.subtiles):
             full = self.epi_load.full[state]
             yield from self.epi_load.producer_acquire(state)
@@ -176,7 +176,7 @@ class EpilogueCollective(Collective):
         return state
 
     def epilogue_load_tail(self, state: PipelineState, me: Threads) -> Body:
-        """`load_tail`, :498-509: the elected lane waits until every stage is released."""
+        """`load_tail`, :516-525: the elected lane waits until every stage is released."""
         if me.leader and self.has("epilogue_load_tail"):
             yield from self.epi_load.producer_tail(state)
 
@@ -194,7 +194,7 @@ class EpilogueCollective(Collective):
         return load + subtiles, store + subtiles, aux + subtiles, issued
 
     def epilogue_store(self, at: Stores, me: Threads, part: str) -> Storing:
-        """`store`, :511-902, by the math threads that own `part`: an output tile; gives the states after it."""
+        """`store`, :535-917, by the math threads that own `part`: an output tile; gives the states after it."""
         load, store, aux, issued = at
         wait = store.flip() if self.reuse_smem_c else load
         for subtile in range(self.subtiles):
@@ -227,7 +227,7 @@ class EpilogueCollective(Collective):
             yield self.aux_c.part(part, wait).read()
 
     def _tma_store(self, at: Stores, me: Threads, part: str) -> Storing:
-        """tma_store_fn, :719-759: PipelineTmaStore<StagesC, StagesD - 1> with ReuseSmemC, else <StagesD>."""
+        """tma_store_fn, :734-774: PipelineTmaStore<StagesC, StagesD - 1> with ReuseSmemC, else <StagesD>."""
         load, store, aux, issued = at
         storing = part == self.store_parts[0]
         if self.has("store_fence"):
@@ -251,7 +251,7 @@ class EpilogueCollective(Collective):
         return load, store, aux, issued
 
     def epilogue_store_tail(self, at: Stores, me: Threads, part: str) -> Storing:
-        """`store_tail`, :904-929: waits for the stores, and releases the stages that StagesD - 1 of them held back."""
+        """`store_tail`, :920-944: waits for the stores, and releases the stages that StagesD - 1 of them held back."""
         load, store, aux, _ = at
         if not self.has("store_tail"):
             return at
