@@ -125,7 +125,10 @@ def look_back(run: Run, role: int, use: Use) -> None:
                     reached = join(reached, run.clock_at(other, event + 1))
                 name = plan.programs[role].name
                 because = f"{name} starts {describe(use.access)} while a bulk copy is still writing it"
-                run.fail("race", because, use.access.object, reached, (role, state.at[role]))
+                step = (role, state.at[role])
+                run.fail("race", because, use.access.object, reached, step)
+                run.suspect("stale-read", because, use.access.object, reached, step)
+                run.raced = True
 
 
 def _race(run: Run, role: int, use: Use, other: int, spans: Spans, known: int) -> None:
@@ -140,9 +143,22 @@ def _race(run: Run, role: int, use: Use, other: int, spans: Spans, known: int) -
     reached = here if known > begun or other == role else join(here, run.clock_at(other, begun))
     step = (role, run.state.at[role])
     run.fail("race", because, use.access.object, reached, step)
+    _consequences(run, role, use, other, begun, because)
+
+
+def _consequences(run: Run, role: int, use: Use, other: int, begun: int, because: str) -> None:
+    """Where a race is decided the other way round, a read may find other data, and a fence may come too late."""
+    if other == role:
+        return
     run.raced = True
-    if wrote and not use.write and known <= begun and run.plan.moves[role][run.state.at[role]].wants:
-        run.suspect("stale-read", because, use.access.object, here, step)
+    object, move = use.access.object, run.plan.moves[role][run.state.at[role]]
+    after = join(run.publish(role), run.clock_at(other, begun))
+    for thing in move.things:
+        after[run.roles + thing] += 1
+    step = (other, run.node_of(other, begun))
+    run.suspect("stale-read", because, object, after, step)
+    run.suspect("missing-fence", because, object, after, step)
+    run.suspect("stale-read", because, object, run.now(role), (role, run.state.at[role]))
 
 
 def _missing_fence(run: Run, role: int, use: Use, other: int, spans: Spans, known: int) -> None:

@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 
 from checker.order.plan import Plan, make_plan, refusal
 from checker.order.recur import situation
-from checker.order.run import Run
+from checker.order.run import ALTERNATIVES, Run
 from checker.order.state import Failure
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from spec import operations as op
 from spec.pipeline import Pipeline
 from spec.program import Program, trace_programs
 
-MOST_EVENTS = 2_000_000
-"""Events of a run without end after which it is given up."""
+MOST_ROUNDS, MOST_EVENTS, MOST_IN_A_PHASE = 4_000, 2_000_000, 500
+"""Rounds, events, and contributions to one phase after which a run without end is given up."""
+AFTER_A_VIOLATION = 20
+"""Rounds for which a run without end goes on in search of violations of other properties."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def order(pipeline: Pipeline, *, timeout: float = 0.0) -> Outcome:
     halted = [failure.property for failure in failures if failure.property in _HALTING and failure.certain]
     if not why and halted:
         why = f"what follows a violation of {halted[0]} is undefined and was not looked at"
-    unreliable = ("stale-read",) if walk.raced else ()
+    unreliable = ("stale-read", "missing-fence") if walk.raced else ()
     return Outcome(
         pipeline, programs, plan, applies, failures, why, unreliable, walk.events, time.perf_counter() - start
     )
@@ -101,7 +103,7 @@ class _Walk:
         self.failures: list[Failure] = []
         self.diverged = self.unsure = ""
         self.raced = False
-        self.events = 0
+        self.events = self.bad = 0
 
     def walk(self) -> None:
         run = Run(self.plan)
@@ -127,9 +129,21 @@ class _Walk:
                 if not run.halted:
                     run.at_rest()
                 return
-            if len(run.state.log) > MOST_EVENTS or (self.deadline and time.perf_counter() > self.deadline):
-                run.unsure = "roles move apart without end, or recur later than was waited for"
+            why = self._gives_up(run, len(known))
+            if why:
+                run.unsure = why
                 return
+
+    def _gives_up(self, run: Run, rounds: int) -> str:
+        self.bad += bool(self.failures or run.failures)
+        if self.bad > AFTER_A_VIOLATION:
+            return "the run was stopped after the first violations"
+        if self.deadline and time.perf_counter() > self.deadline:
+            return "the timeout was reached (--timeout)"
+        grows = any(len(barrier.contributions) > MOST_IN_A_PHASE for barrier in run.state.barriers)
+        if grows or rounds >= MOST_ROUNDS or len(run.state.log) > MOST_EVENTS:
+            return f"the run does not recur within {rounds} rounds"
+        return ""
 
     def _without_end(self, run: Run, before: list[int]) -> None:
         """From here on everything repeats: who has not moved since never will."""
@@ -146,18 +160,22 @@ class _Walk:
         fork = Run(self.plan, run.state.copy(), decision)
         fork.diverged = run.diverged
         already = len(fork.state.log)
-        if self.plan.endless:
-            self._until_it_recurs_after(fork)
+        if self.plan.forever:
+            self._until_it_recurs(fork)
         else:
             fork.finish()
         self.events -= already
         self._collect(fork)
 
-    def _until_it_recurs_after(self, fork: Run) -> None:
-        self._until_it_recurs(fork)
-
     def _collect(self, run: Run) -> None:
-        self.failures += [failure for failure in run.failures if failure not in self.failures]
+        for failure in run.failures:
+            alike = [
+                known
+                for known in self.failures
+                if (known.property, known.certain) == (failure.property, failure.certain)
+            ]
+            if len(alike) < ALTERNATIVES and failure not in alike:
+                self.failures.append(failure)
         self.diverged = self.diverged or run.diverged
         self.unsure = self.unsure or run.unsure
         self.raced = self.raced or run.raced

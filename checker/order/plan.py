@@ -101,8 +101,9 @@ class MeetingUse:
 class Plan:
     """The whole program. A clock has a component per role, then one per mbarrier, then one per meeting.
 
-    near: by region, the regions that share bytes with it, itself included. written: buffers that are ever written.
-    homes: the roles of each CTA. endless: some role can come back to where it was. loop: the trip count left open.
+    near: by region, the regions that share bytes with it, itself included.
+    homes: the roles of each CTA. copies: there are bulk copies. endless: some role can come back to where it was;
+    forever: even if every trip count is finite. loop: the trip count left open.
     """
 
     pipeline: Pipeline
@@ -111,9 +112,10 @@ class Plan:
     barriers: tuple[BarrierUse, ...]
     meetings: tuple[MeetingUse, ...]
     near: tuple[tuple[int, ...], ...]
-    written: frozenset[str]
     homes: tuple[tuple[int, ...], ...]
+    copies: bool
     endless: bool
+    forever: bool
     loop: str
 
     @property
@@ -151,7 +153,6 @@ class _Planner:
         self.meetings: dict[str, MeetingUse] = {}
         self.regions: dict[tuple[str, tuple[str, int], int, int], int] = {}
         self.known: dict[tuple[op.Operation, str | int], Move] = {}
-        self.written = {*pipeline.layout.holds}
 
     def plan(self) -> Plan:
         for number, program in enumerate(self.programs):
@@ -172,12 +173,13 @@ class _Planner:
             tuple(self.barriers),
             tuple(self.meetings.values()),
             self._near(),
-            frozenset(self.written),
             tuple(
                 tuple(number for number, program in enumerate(self.programs) if program.me.cta == cta)
                 for cta in range(self.pipeline.shape.size)
             ),
+            any(isinstance(node.operation, op.Load) for program in self.programs for node in program.nodes),
             endless,
+            _has_cycle(self.programs),
             loops[0] if loops else "",
         )
 
@@ -212,11 +214,8 @@ class _Planner:
             case op.Transaction():
                 self.barriers[self.numbers[operation.barrier]].plain = False
             case op.Load():
-                for write, barrier in operation.destinations:
+                for _, barrier in operation.destinations:
                     self.barriers[self.numbers[barrier]].plain = False
-                    self.written.add(write.object)
-            case op.Touch(kind="write"):
-                self.written.update(access.object for access in operation.accesses)
             case op.NamedSync() | op.CtaSync() | op.WarpSync() | op.ClusterArrive() | op.ClusterWait():
                 name = meeting_of(program, operation) or ""
                 if name not in self.meetings:
@@ -301,10 +300,10 @@ class _Planner:
                 pairs = zip(operation.accesses, operation.tags, strict=True)
                 return Move("access", node, uses=uses, leaves=tuple(self._leave(*pair) for pair in pairs))
             case op.Touch():
-                wants = self._wants(operation.accesses, operation.tags)
+                wants = _wants(operation.accesses, operation.tags)
                 return Move("access", node, uses=uses, wants=wants, lasting=operation.kind == "mma")
             case op.Store():
-                wants = self._wants(operation.sources, operation.tags)
+                wants = _wants(operation.sources, operation.tags)
                 return Move("access", node, uses=uses, wants=wants, lasting=True)
             case op.Fence():
                 return Move("fence", node, operation=operation)
@@ -318,11 +317,6 @@ class _Planner:
 
     def _meeting(self, program: Program, operation: op.Operation) -> int:
         return list(self.meetings).index(meeting_of(program, operation) or "")
-
-    def _wants(self, accesses: tuple[Access, ...], tags: tuple[Hashable, ...]) -> tuple[tuple[str, Hashable], ...]:
-        """Nobody can find the wrong data in a buffer that nobody ever writes."""
-        pairs = zip(accesses, tags, strict=True)
-        return tuple((a.object, tag) for a, tag in pairs if tag is not None and a.object in self.written)
 
     def _leave(self, access: Access, tag: Hashable) -> tuple[str, Hashable, tuple[str, ...]]:
         others = [
@@ -350,3 +344,27 @@ class _Planner:
                 near[one].append(other)
                 near[other].append(one)
         return tuple(tuple(sorted(numbers)) for numbers in near)
+
+
+def _has_cycle(programs: tuple[Program, ...]) -> bool:
+    """Whether some role goes round for ever without another iteration of the trip-count loop."""
+    for program in programs:
+        targets = [
+            [to for answer, to in node.successors.items() if not (node.loop and answer)] for node in program.nodes
+        ]
+        entries = [0] * len(targets)
+        for to in (to for them in targets for to in them):
+            entries[to] += 1
+        free = [index for index, count in enumerate(entries) if not count]
+        for index in free:
+            for to in targets[index]:
+                entries[to] -= 1
+                if not entries[to]:
+                    free.append(to)
+        if len(free) < len(targets):
+            return True
+    return False
+
+
+def _wants(accesses: tuple[Access, ...], tags: tuple[Hashable, ...]) -> tuple[tuple[str, Hashable], ...]:
+    return tuple((access.object, tag) for access, tag in zip(accesses, tags, strict=True) if tag is not None)

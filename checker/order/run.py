@@ -53,7 +53,9 @@ class Run:
         return clock
 
     def node_of(self, role: int, event: int) -> int:
-        """Where the role was when it executed one of its events."""
+        """Where the role was, or is, when it executes one of its events."""
+        if event == self.state.done[role]:
+            return self.state.at[role]
         return next(node for who, node, _, number in reversed(self.state.log) if who == role and number == event)
 
     # -- failures
@@ -95,7 +97,9 @@ class Run:
         self._keep(Failure(property, because, object, tuple(reached), step, certain=False))
 
     def _keep(self, failure: Failure) -> None:
-        alike = [known for known in self.failures if known.property == failure.property]
+        alike = [
+            known for known in self.failures if (known.property, known.certain) == (failure.property, failure.certain)
+        ]
         if len(alike) < ALTERNATIVES and failure not in alike:
             self.failures.append(replace(failure, log=self.state.log, length=len(self.state.log)))
 
@@ -244,12 +248,11 @@ class Run:
     def at_rest(self) -> None:
         """Nothing can happen any more: who is stuck, and what is in flight if nobody is."""
         stuck = tuple(p.name for number, p in enumerate(self.plan.programs) if not self.ended(number))
-        signals.look_at_open_phases(self)
         if stuck:
             self.deadlock(stuck)
             return
         for number, barrier in enumerate(self.state.barriers):
-            if barrier.parts.tx:
+            if barrier.parts.tx and self.plan.copies:
                 name = self.plan.barriers[number].name
                 because = f"{name}: all roles have ended and all copies landed, and its tx-count is not zero"
                 self.fail("tx-count", because, name, self.everything(), happened=True)

@@ -46,7 +46,7 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Shown | None:
         if failure.stuck and player.found is None:
             return player.deadlock(failure)
         if failure.step is not None:
-            player.play([_step(plan, failure)])
+            player.play([(-1, _step(plan, failure))])
         if failure.beyond:
             player.play(_before(failure, failure.beyond, roles))
         if player.found is None and not failure.certain:
@@ -56,12 +56,12 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Shown | None:
     return None
 
 
-def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[Event]:
-    """The events of the run before a clock, in the order of the run; () is all of them."""
-    for event in failure.log if reached else failure.log[: failure.length]:
+def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[tuple[int, Event]]:
+    """The events of the run before a clock, with their numbers, in the order of the run; () is all of them."""
+    for index, event in enumerate(failure.log if reached else failure.log[: failure.length]):
         who, _, third, number = event
         if not reached or (number < reached[who] if who >= 0 else number < reached[roles + third]):
-            yield event
+            yield index, event
 
 
 def _step(plan: Plan, failure: Failure) -> Event:
@@ -84,7 +84,7 @@ class _Player:
         self.wanted = wanted
         self.found: Shown | None = None
         self.lost = False
-        self.taken: set[Event] = set()
+        self.taken: set[int] = set()
         self.by_place: dict[tuple[str, int | None], list[int]] = {}
         self.agents: list[int] = []
         for index, action in enumerate(machine.actions):
@@ -95,14 +95,14 @@ class _Player:
         self.counters = {role.name: role.counter for role in machine.roles}
         self._look(violated_in(machine, self.state))
 
-    def play(self, events: Iterable[Event]) -> None:
+    def play(self, events: Iterable[tuple[int, Event]]) -> None:
         """Takes the events that have not been taken; gives up at one that cannot be."""
-        for event in events:
+        for index, event in events:
             if self.found is not None or self.lost:
                 return
-            if event[3] >= 0 and event in self.taken:
+            if index in self.taken:
                 continue
-            self.taken.add(event)
+            self.taken.add(index)
             if event[0] < 0:
                 self._land(event)
             else:

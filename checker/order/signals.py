@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from checker.order import ctas, memory, steps
 from checker.order.plan import BarrierUse, Move
 from checker.order.state import NEVER, BarrierState, Clock, join
+from checker.order.steps import Effect
 from spec import operations as op
 from spec.hopper import COUNT_LIMIT
 
@@ -56,9 +57,7 @@ def contribute(run: Run, role: int, move: Move) -> None:
     if arrival:
         barrier.arrived[role] = barrier.stage
     _add(barrier, operation, role, event, run.publish(role))
-    barrier.parts = effect.parts
-    if effect.completes:
-        _complete(run, number)
+    _settle(run, number, effect)
 
 
 def may_signal(run: Run, role: int, number: int) -> None:
@@ -112,9 +111,7 @@ def _land_one(run: Run, role: int, move: Move, number: int) -> None:
         if piece == 0:
             state.log.append((~role, node, number, stage))
         _add(barrier, move.operation, role, event, clock)
-        barrier.parts = effect.parts
-        if effect.completes:
-            _complete(run, number)
+        _settle(run, number, effect)
 
 
 def wait(run: Run, role: int, move: Move) -> bool:
@@ -218,19 +215,6 @@ def live(run: Run, role: int, move: Move) -> None:
         barrier.unfenced[role] = barrier.hidden[role] = NEVER
 
 
-def look_at_open_phases(run: Run) -> None:
-    """Nothing can happen any more: could phases that are not complete have completed in another order?"""
-    for number, barrier in enumerate(run.state.barriers):
-        if barrier.parts.pending == 0 and barrier.contributions:
-            _any_order(run, number)
-            if barrier.parts.negative:
-                name = run.plan.barriers[number].name
-                because = f"{name}: more bytes are delivered than were expected"
-                reached = run.everything()
-                reached[run.roles + number] = barrier.stage
-                run.diverge("tx-count", because, name, reached, None)
-
-
 # ---------------------------------------------------------------- phases
 
 
@@ -258,11 +242,25 @@ def _add(barrier: BarrierState, operation: op.Operation, role: int, event: int, 
     barrier.shared = join(barrier.shared, clock)
 
 
+def _settle(run: Run, number: int, effect: Effect) -> None:
+    """A contribution has been made. With no arrival pending, could another order have completed the phase before?"""
+    barrier, use = run.state.barriers[number], run.plan.barriers[number]
+    barrier.parts = effect.parts
+    if effect.completes or barrier.parts.pending == 0:
+        _any_order(run, number)
+    if effect.completes:
+        _complete(run, number)
+    elif barrier.parts.pending == 0 and barrier.parts.negative:
+        because = f"{use.name}: more bytes are delivered than were expected"
+        reached = run.everything()
+        reached[run.roles + number] = barrier.stage
+        run.diverge("tx-count", because, use.name, reached, None)
+
+
 def _complete(run: Run, number: int) -> None:
     """The phase completes, in this run by its last contribution."""
     barrier = run.state.barriers[number]
     stage = barrier.stage
-    _any_order(run, number)
     assert barrier.shared is not None
     clock = _next_stage(run, number, barrier.shared)
     for who, (seen, event, stand) in barrier.required.items():
