@@ -158,7 +158,7 @@ def _of_inits(pipeline: Pipeline, near: Neighbours) -> Iterator[Mutant]:
             for chosen in [names, names[-1:]] if len(names) > 1 else [names]:
                 where = f"{declaration} of {len(names)}" if len(chosen) > 1 else chosen[0]
                 edit = InitEdit(tuple((name, count) for name in chosen))
-                yield Mutant(0, "init", where, f"{arrivals[names[0]]} -> {count}", edit)
+                yield Mutant(0, "init", where, f"{arrivals[names[0]]} -> {count}", edit, chosen is names)
 
 
 def _change(text: str, when: When, roles: tuple[str, ...]) -> str:

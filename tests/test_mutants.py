@@ -1,0 +1,449 @@
+"""Each mutation operator does what it says, behaviours are compared rightly, and what one engine misses shows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from checker.cli import main
+from checker.mutation import score
+from checker.mutation.behaviour import FEWER, MORE, OPEN, OTHER, SAME, Behaviour, compare
+from checker.mutation.catalogue import Model, Mutant, mutants_of
+from checker.mutation.models import models
+from checker.mutation.operators import OPERATORS
+from checker.mutation.run import exit_code, score_of
+from checker.mutation.score import DISAGREED, EQUIVALENT, KILLED, REFUSED, SURVIVED, Outcome, run
+from checker.mutation.stream import edited
+from checker.search import Exploration, explore
+from spec import operations as op
+from spec.compile import compile_pipeline
+from spec.epilogue import Epilogue
+from spec.gemm import GemmPingpong
+from spec.library import PIPELINES, Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
+from spec.mainloop import Mainloop
+from spec.pipeline import Pipeline, role, tile
+from spec.program import trace_programs
+
+TWO_TRIPS = {"stages": 2, "consumers": 1, "trips": 2}
+
+
+def operations(pipeline: Pipeline, name: str) -> list[op.Operation]:
+    """What a role without answers does, from its start to its end."""
+    program = next(program for program in trace_programs(pipeline) if program.name == name)
+    node, found = program.nodes[0], []
+    while node.operation is not None:
+        found.append(node.operation)
+        (successor,) = node.successors.values()
+        node = program.nodes[successor]
+    return found
+
+
+def named(model: Model, operator: str, *words: str, nth: int = -1) -> Mutant:
+    """The mutant of an operator whose text has all the words, at all executions by all instances; the only one, or the
+    n-th.
+    """
+    found = [
+        mutant
+        for mutant in mutants_of(Model(model.kernel, model.parameters, thin=True))
+        if mutant.operator == operator and all(word in mutant.text for word in words)
+    ]
+    assert nth >= 0 or len(found) == 1, [mutant.text for mutant in found]
+    return found[max(nth, 0)]
+
+
+def changed(kernel: type[Pipeline], role: str, operator: str, *words: str, nth: int = -1):
+    """What a role does in the original and in a mutant."""
+    model = Model(kernel, TWO_TRIPS)
+    mutant = named(model, operator, *words, nth=nth)
+    return operations(kernel(**model.parameters), role), operations(mutant.of(model), role)
+
+
+# ---------------------------------------------------------------- the filter
+
+
+@pytest.mark.parametrize(
+    ("kernel", "parameters"),
+    [
+        (TmaAsync, {"stages": 1, "peek": True}),
+        (TmaAsync, {"stages": 2, "consumers": 2}),
+        (TmaAsync, {"stages": 1, "cluster": "2x1"}),
+        (TransactionAsync, {"stages": 2}),
+        (TmaStore, {"stages": 3}),
+        (OrderedSequence, {"stages": 2}),
+        (Mainloop, {"stages": 2}),
+        (Epilogue, {"stages_c": 2, "stages_d": 1, "subtiles": 2, "tiles": 2}),
+        (GemmPingpong, {"stages": 1, "k_tiles": 1, "subtiles": 1, "stages_c": 1, "stages_d": 1, "tiles": 2}),
+    ],
+)
+def test_a_filter_without_an_edit_changes_nothing(kernel, parameters):
+    before, after = compile_pipeline(kernel(**parameters)), compile_pipeline(edited(kernel, None)(**parameters))
+    assert [role.counter for role in before.roles] == [role.counter for role in after.roles]
+    assert [action.name for action in before.actions] == [action.name for action in after.actions]
+    parts = [[repr((a.guard, a.updates, a.target)) for a in machine.actions] for machine in (before, after)]
+    assert parts[0] == parts[1]
+
+
+def test_a_role_of_one_iteration_can_be_edited():
+    class Ring(Pipeline):
+        x = tile(bytes=64)
+
+        @role(warps=1)
+        def writer(self, at):
+            yield self.x[at].write()
+            yield self.fence_proxy_async()
+
+    model = Model(Ring, {"trips": 2})
+    assert operations(named(model, "drop", "fence").of(model), "writer") == [
+        one for one in operations(Ring(trips=2), "writer") if not isinstance(one, op.Fence)
+    ]
+
+
+# ---------------------------------------------------------------- operators
+
+A_LAP = ("wait", "arrive.expect_tx", "load")
+PRODUCER = (*A_LAP, *A_LAP, "tail wait", "tail wait")
+
+
+def test_drop():
+    before, after = changed(TmaAsync, "producer", "drop", "arrive.expect_tx")
+    assert after == [one for one in before if not isinstance(one, op.Arrive)]
+    assert len(before) == len(PRODUCER)
+
+
+def test_duplicate():
+    before, after = changed(TmaAsync, "consumer", "duplicate", "wait_group")
+    assert after == [*before[:3], *before[2:7], *before[6:]]
+    assert isinstance(before[2], op.Group)
+
+
+def test_swap():
+    before, after = changed(TmaAsync, "producer", "swap", "arrive.expect_tx")
+    assert after == [before[0], before[2], before[1], before[3], before[5], before[4], *before[6:]]
+
+
+def test_swap_goes_on_into_the_next_iteration_and_to_the_end():
+    before, after = changed(TmaAsync, "consumer", "swap", "arrive x128")
+    assert after == [*before[:3], before[4], before[3], *before[5:]]
+
+
+def test_postpone():
+    before, after = changed(TmaAsync, "consumer", "postpone", "arrive x128")
+    assert after == [*before[:3], *before[4:7], before[3], before[7]]
+
+
+def test_another_stage():
+    before, after = changed(TmaAsync, "consumer", "stage", "arrive x128")
+    assert [one.barrier for one in after if isinstance(one, op.Arrive)] == ["pipeline.empty[1]", "pipeline.empty[0]"]
+    assert [one.barrier for one in before if isinstance(one, op.Arrive)] == ["pipeline.empty[0]", "pipeline.empty[1]"]
+
+
+def test_another_barrier_and_another_buffer_for_a_copy():
+    before, after = changed(TmaAsync, "producer", "barrier", "load")
+    assert (before[2].barrier, after[2].barrier) == ("pipeline.full[0]", "pipeline.empty[0]")
+    _, after = changed(TmaAsync, "producer", "buffer", "load")
+    assert after[2].write.object == "a[1]"
+    assert (after[2].write.start, after[5].write.start) == (before[5].write.start, before[2].write.start)
+
+
+def test_the_other_phase():
+    before, after = changed(TmaAsync, "consumer", "parity", "consumer")
+    assert [int(one.phase) for one in before if isinstance(one, op.Wait)] == [0, 0]
+    assert [int(one.phase) for one in after if isinstance(one, op.Wait)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "role", "operator", "words", "kind", "field", "values"),
+    [
+        (TmaAsync, "consumer", "count", ("128 -> 127",), op.Arrive, "count", [127, 127]),
+        (TmaAsync, "producer", "bytes", ("expect_tx", "32768 -> 16384"), op.Arrive, "expect", [16384, 16384]),
+        (TmaAsync, "producer", "bytes", ("load", "-> 16384"), op.Load, "bytes", [16384, 16384]),
+        (TmaAsync, "consumer", "pending", (), op.Group, "pending", [1, 1]),
+        (TmaAsync, "consumer", "commit", (), op.Touch, "commit", [False, False]),
+        (TmaAsync, "consumer", "tag", ("consumer",), op.Touch, "tags", [(("other", 0),), (("other", 1),)]),
+        (TmaAsync, "producer", "kind", ("without expect_tx",), op.Arrive, "expect", [None, None]),
+        (TmaStore, "other_warps", "fence", ("other_warps",), op.Fence, "kind", ["mbarrier_init"] * 2),
+        (TmaStore, "other_warps", "id", ("other_warps",), op.NamedSync, "id", [2, 1, 2, 1]),
+        (TmaStore, "other_warps", "threads", ("other_warps", "-> 96"), op.NamedSync, "threads", [96, 128, 96, 128]),
+        (TmaStore, "other_warps", "blocking", ("other_warps",), op.NamedSync, "blocks", [False, True, False, True]),
+        (
+            TmaStore,
+            "store_warp",
+            "kind",
+            (":198",),
+            op.Group,
+            "kind",
+            ["bulk_commit", "bulk_wait"] * 2 + ["bulk_wait_read"],
+        ),
+    ],
+)
+def test_another_value_in_a_field(kernel, role, operator, words, kind, field, values):
+    _, after = changed(kernel, role, operator, *words, nth=0)
+    assert [getattr(one, field) for one in after if isinstance(one, kind)] == values
+
+
+def test_expect_tx_and_arrive_in_two_steps():
+    before, after = changed(TmaAsync, "producer", "order", "arrive, then")
+    assert after[1:3] == [op.Arrive(before[1].barrier), op.Transaction(before[1].barrier, 32768)]
+
+
+def test_a_wait_that_looks_once():
+    model = Model(TmaAsync, TWO_TRIPS)
+    looks = [m for m in mutants_of(model) if m.operator == "blocking" and "consumer" in m.where and "first" in m.text]
+    program = next(p for p in trace_programs(looks[0].of(model)) if p.name == "consumer")
+    assert program.nodes[0].operation.kind == "try_wait"
+    assert program.nodes[program.nodes[0].successors[False]].operation.kind == "mma"
+
+
+def test_start_a_stage_further_on():
+    _, after = changed(TmaAsync, "consumer", "start", "consumer", "a stage")
+    assert [one.barrier for one in after if isinstance(one, op.Wait)] == ["pipeline.full[1]", "pipeline.full[0]"]
+    assert [int(one.phase) for one in after if isinstance(one, op.Wait)] == [0, 1]
+    assert [one.accesses[0].object for one in after if isinstance(one, op.Touch)] == ["a[1]", "a[0]"]
+    _, after = changed(TmaAsync, "producer", "start", "producer", "other phase")
+    assert [int(one.phase) for one in after if isinstance(one, op.Wait)] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("text", "rounds"), [("less", 1), ("more", 3)])
+def test_another_number_of_iterations(text, rounds):
+    _, after = changed(TmaAsync, "consumer", "trips", "consumer", text)
+    assert sum(isinstance(one, op.Touch) for one in after) == rounds
+
+
+def test_another_iteration_of_a_loop_without_end():
+    model = Model(TmaAsync, {"stages": 2, "consumers": 1})
+    assert run(model, named(model, "trips", "consumer", "more")).property == "deadlock"
+    assert run(model, named(model, "trips", "consumer", "less")).verdict == KILLED
+
+
+def test_another_count_at_initialisation():
+    model = Model(TmaAsync, TWO_TRIPS)
+    pipeline = named(model, "init", "pipeline.empty", "128 -> 129").of(model)
+    assert pipeline.layout.arrivals == {
+        "pipeline.full[0]": 1,
+        "pipeline.full[1]": 1,
+        "pipeline.empty[0]": 129,
+        "pipeline.empty[1]": 129,
+    }
+
+
+def test_masks_and_other_ctas():
+    model = Model(TmaAsync, {"stages": 1, "cluster": "2x1", "trips": 1})
+    loads = operations(named(model, "mask", "parts_of_b", "first CTA alone").of(model), "cta0.producer")
+    assert [len(one.destinations) for one in loads if isinstance(one, op.Load)] == [1, 1]
+    arrives = operations(named(model, "cta", "consumer", "arrive").of(model), "cta0.consumer")
+    before = operations(TmaAsync(**model.parameters), "cta0.consumer")
+    homes = [one.barrier[:4] for one in before if isinstance(one, op.Arrive)]
+    assert [one.barrier[:4] for one in arrives if isinstance(one, op.Arrive)] == homes[::-1] == ["cta1", "cta0"]
+
+
+def test_every_operator_has_mutants_but_those_that_no_model_has_operations_for():
+    missing = set(OPERATORS) - {mutant.operator for model in models() for mutant in mutants_of(model)}
+    assert missing == set()
+
+
+@pytest.mark.parametrize(
+    ("when", "waits"),
+    [
+        ("only the first time", [1, 2, 3]),
+        ("from execution 2", [0, 1]),
+        ("execution 2", [0, 1, 3]),
+        ("of every 2", [0, 2]),
+    ],
+)
+def test_at_some_executions_alone(when, waits):
+    model = Model(TmaAsync, {**TWO_TRIPS, "trips": 4})
+    texts = [m for m in mutants_of(model) if m.operator == "drop" and "wait parity 0" in m.where and when in m.text]
+    mutant = texts[-1] if when == "execution 2" else texts[0]
+    before = [one for one in operations(TmaAsync(**model.parameters), "consumer") if isinstance(one, op.Wait)]
+    after = [one for one in operations(mutant.of(model), "consumer") if isinstance(one, op.Wait)]
+    assert [(one.barrier, int(one.phase)) for one in after] == [
+        (before[i].barrier, int(before[i].phase)) for i in waits
+    ]
+
+
+def test_one_instance_alone():
+    model = Model(Async, {"stages": 2, "consumers": 2, "trips": 2})
+    alone = [m for m in mutants_of(model) if m.text.endswith("arrive x128 pipeline.empty[0]: consumer1 alone")]
+    pipeline = next(m for m in alone if m.operator == "drop").of(model)
+    assert [sum(isinstance(one, op.Arrive) for one in operations(pipeline, f"consumer{i}")) for i in (0, 1)] == [2, 0]
+
+
+# ---------------------------------------------------------------- comparison
+
+
+def chain(*labels, loop=False):
+    """A behaviour that shows these labels one after the other, None for a step that shows nothing."""
+    steps = [[(label, number + 1)] for number, label in enumerate(labels)] + [[]]
+    if loop:
+        steps[-1] = [("again", 0)]
+    return Behaviour([0] * len(steps), steps)
+
+
+def both(one: Behaviour, other: Behaviour) -> Behaviour:
+    """One or the other, decided by a step that shows nothing."""
+    shift = 1 + len(one.steps)
+    steps = [[(None, 1), (None, shift)]]
+    steps += [[(label, target + 1) for label, target in ways] for ways in one.steps]
+    steps += [[(label, target + shift) for label, target in ways] for ways in other.steps]
+    return Behaviour([0] * len(steps), steps)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "answer"),
+    [
+        (chain("a", "b"), chain("a", "b"), SAME),
+        (chain("a", None, "b"), chain(None, "a", "b", None), SAME),
+        (chain("a", "b", loop=True), chain(None, "a", "b", loop=True), SAME),
+        (both(chain("a"), chain("b")), chain("a"), FEWER),
+        (chain("a"), both(chain("a"), chain("b")), MORE),
+        (chain("a", "b"), chain("b", "a"), OTHER),
+        (both(chain("a", "b"), chain("a", "c")), both(chain("a", "c"), chain("a", "b")), SAME),
+        (Behaviour([0, 1], [[(None, 1)], []]), Behaviour([0, 2], [[(None, 1)], []]), OTHER),
+        (Behaviour([0], [[]]), Behaviour([1], [[]]), OTHER),
+    ],
+)
+def test_sequences_are_compared(first, second, answer):
+    assert compare(first, second, 100) == answer
+
+
+def test_a_comparison_can_be_cut_short():
+    assert compare(chain("a", "b", "c"), chain("a", "b", "c"), 2) == OPEN
+
+
+RING = Model(TmaAsync, {"stages": 2, "consumers": 1}, {"trips": 5})
+
+
+def fate(operator: str, *words: str, model: Model = RING, nth: int = -1) -> Outcome:
+    return run(model, named(model, operator, *words, nth=nth))
+
+
+def test_an_equivalent_mutant_is_told_from_others():
+    """A second wait for the same phase shows nothing; expect_tx in a step of its own shows an announced barrier."""
+    outcome = fate("duplicate", "consumer", "wait parity 0")
+    assert (outcome.verdict, outcome.reason) == (EQUIVALENT, "the same behaviour")
+    assert (fate("order", "expect_tx, then arrive").verdict, fate("order", "expect_tx, then arrive").reason) == (
+        SURVIVED,
+        "same",
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "words", "reason"),
+    [
+        (RING, ("postpone", "consumer", "arrive x128"), "fewer"),
+        (RING, ("drop", "producer", "wait parity 1"), "more"),
+        (RING, ("duplicate", "consumer", " mma k=0"), "accesses"),
+        (Model(TmaStore, {"stages": 2}), ("pending", "store_warp", "1 -> 0"), "fewer"),
+        (Model(TmaStore, {"stages": 2}), ("drop", "store_warp", " store k=0"), "accesses"),
+    ],
+)
+def test_why_a_survivor_may_live(model, words, reason):
+    """The second wait of a producer is that of its tail."""
+    outcome = fate(*words, model=model, nth=1 if "producer" in words else -1)
+    assert (outcome.verdict, outcome.reason, outcome.confirmed) == (SURVIVED, reason, True)
+
+
+def test_the_same_program_is_noticed():
+    outcome = fate("start", "store_warp", "other phase", model=Model(TmaStore, {"stages": 2}))
+    assert (outcome.verdict, outcome.reason) == (EQUIVALENT, "the same program")
+
+
+# ---------------------------------------------------------------- fates
+
+
+@pytest.mark.parametrize(
+    ("words", "property"),
+    [
+        (("drop", "consumer", "arrive x128"), "deadlock"),
+        (("swap", "wait_group 0"), "race"),
+        (("tag", "consumer"), "stale-read"),
+        (("bytes", "expect_tx", "-> 16384"), "tx-count"),
+        (("count", "128 -> 129"), "arrival-count"),
+        (("bytes", "load", "-> 32784"), "smem-overlap"),
+        (("init", "pipeline.full", "1 -> 0"), "barrier-init"),
+    ],
+)
+def test_what_kills_it(words, property):
+    outcome = fate(*words)
+    assert (outcome.verdict, outcome.property) == (KILLED, property)
+    assert outcome.steps > 0 or property in ("barrier-init", "smem-overlap")
+
+
+def test_a_mutant_without_meaning_is_refused():
+    outcome = fate("postpone", "producer", "wait parity 1", nth=0)
+    assert outcome.verdict == REFUSED
+    assert "already gone beyond" in outcome.property
+
+
+def test_a_mutant_that_cannot_be_closed_is_decided_for_a_few_trips():
+    outcome = fate("drop", "producer", "wait parity 1", nth=0)
+    assert (outcome.verdict, outcome.property) == (KILLED, "phase-lapped")
+    assert outcome.reason.startswith("with trips=5; otherwise refused: a wait on pipeline.empty[0] skips")
+
+
+def without_violations(machine, **options):
+    """A search that sees nothing wrong."""
+    found = explore(machine, **options)
+    return Exploration(found.states, found.transitions, complete=True) if options.get("reduced") else found
+
+
+def test_a_kill_that_the_reduced_search_misses_is_a_disagreement(monkeypatch):
+    monkeypatch.setattr(score, "explore", without_violations)
+    outcome = fate("swap", "wait_group 0")
+    assert (outcome.verdict, outcome.property) == (DISAGREED, "race")
+    assert exit_code([score_of("x", [named(RING, "swap", "wait_group 0")], [outcome])]) == 1
+
+
+def test_z3_is_asked_about_survivors():
+    model = Model(TmaStore, {"stages": 2})
+    outcome = run(model, named(model, "pending", "store_warp", "1 -> 0"), proof_timeout=30.0)
+    assert (outcome.verdict, outcome.proof) == (SURVIVED, "proved")
+
+
+def test_a_kill_that_both_searches_miss_is_a_disagreement(monkeypatch):
+    monkeypatch.setattr(score, "explore", lambda machine, **options: Exploration(complete=True))
+    outcome = run(RING, named(RING, "drop", "consumer", "arrive x128"), proof_timeout=30.0)
+    assert (outcome.verdict, outcome.reason) == (DISAGREED, "Z3 finds what both searches miss")
+
+
+def test_only_the_first_of_equal_programs_counts():
+    mutants = mutants_of(Model(TmaStore, {"stages": 2}, thin=True))[:3]
+    outcomes = [Outcome(0, KILLED, program="p"), Outcome(1, KILLED, program="p"), Outcome(2, REFUSED, "why")]
+    one = score_of("x", mutants, outcomes)
+    assert (len(one.fates), one.copies, one.decided, one.score) == (2, 1, 1, 1.0)
+
+
+def test_reading_what_nobody_writes_is_stale():
+    outcome = fate("drop", "producer", "write", model=Model(Async, {"stages": 2, "consumers": 1}))
+    assert (outcome.verdict, outcome.property) == (KILLED, "stale-read")
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def test_the_score_of_a_small_model():
+    model = Model(PIPELINES["ordered-sequence"], {"stages": 2, "consumers": 2}, {"trips": 5}, thin=True)
+    mutants = mutants_of(model)
+    one = score_of(model.label, mutants, [run(model, mutant) for mutant in mutants])
+    counts = {verdict: one.count(verdict) for verdict in (KILLED, SURVIVED, EQUIVALENT, REFUSED, DISAGREED)}
+    assert counts == {KILLED: 36, SURVIVED: 4, EQUIVALENT: 2, REFUSED: 0, DISAGREED: 0}
+    assert one.copies == len(mutants) - 42
+    assert one.killers() == {}
+
+
+def test_command(capsys):
+    assert main(["mutants", "ordered-sequence stages=3 consumers=2", "--format", "json", "--processes", "1"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    (one,) = answer["models"]
+    assert (answer["verdict"], answer["disagreed"], one["undecided"]) == ("proved", 0, 0)
+    assert (
+        one["killed"] + one["survived"]
+        == one["not_equivalent"]
+        == sum(fate["verdict"] in (KILLED, SURVIVED) for fate in one["fates"])
+    )
+
+
+def test_unknown_model(capsys):
+    assert main(["mutants", "nonsense"]) == 2
+    assert "no model 'nonsense' has mutants: use one of tma-async" in capsys.readouterr().err
