@@ -146,13 +146,15 @@ class _Walk:
         return ""
 
     def _without_end(self, run: Run, before: list[int]) -> None:
-        """From here on everything repeats: who has not moved since never will."""
+        """From here on everything repeats: who has not moved since never will, unless other schedules do something else
+        and the phase it waits for comes and goes between its turns.
+        """
         stuck = [
             program.name
             for role, program in enumerate(self.plan.programs)
             if run.state.done[role] == before[role] and not run.ended(role)
         ]
-        if stuck:
+        if stuck and not run.diverged:
             run.deadlock(tuple(stuck))
 
     def _end_here(self, run: Run, decision: int) -> None:
