@@ -56,6 +56,8 @@ def _claims_6() -> Iterable[Point]:
                 sizes: dict[str, Any] = {"stages": stages, "trips": trips, "tail": tail}
                 wrong = not tail and trips > 0
                 yield Point(sizes, stated(rings.Tail, _unreleased_at_the_end, **sizes), unless(wrong))
+    in_clusters = box(cluster=("2x1", "1x2"), stages=(1,), tail=(1, 0))
+    yield from over(rings.Tail, in_clusters, lambda p: unless(not p["tail"]), "exit-hazard")
 
 
 def _claims_11() -> Iterable[Point]:
@@ -82,7 +84,8 @@ ROWS: tuple[Claim, ...] = (
     Claim(
         6,
         "producer_tail waits for every stage to be released and so prevents an early exit",
-        "with the tail the producer never ends before every stage that it filled is released; without it, it can",
+        "with the tail the producer never ends before every stage that it filled is released, and no CTA exits while"
+        " others reach into it; without it, both happen",
         _claims_6,
     ),
     Claim(
@@ -250,7 +253,7 @@ ROWS: tuple[Claim, ...] = (
         "without a prologue that commits every stage before the first acquire, acquire and wait block each other",
         "the ring without the prologue deadlocks",
         lambda: [
-            *over(rings.Prologue, box(stages=STAGES, prologue=(0,), first=(1, 0)), VIOLATED),
+            *over(rings.Prologue, box(stages=STAGES, prologue=(0,), first=(1, 0)), VIOLATED, "deadlock"),
             *over(rings.Prologue, box(stages=STAGES, prologue=(1,), first=(0,)), beyond=True),
             *over(rings.Prologue, box(stages=STAGES, prologue=(1,), first=(1,)), VIOLATED, beyond=True),
         ],

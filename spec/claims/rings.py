@@ -70,11 +70,11 @@ class Tail(TmaAsync):
     tail = 1
 
     @role(threads=1)
-    def producer(self) -> Body:
+    def producer(self, me: Threads) -> Body:
         state = self.pipeline.producer_start()
         for _ in self.loop():
             yield from self.pipeline.producer_acquire(state)
-            yield self.a[state].load(signals=self.pipeline.full[state], tag=state.tag)
+            yield from self.fill(state, me)
             state = state + 1
         if self.tail:
             yield from self.pipeline.producer_tail(state)
