@@ -43,11 +43,11 @@ class _Ring(Component):
 
     def producer_start(self) -> PipelineState:
         """make_producer_start_state (:252): the first acquire of every stage passes on the fresh barrier."""
-        return PipelineState.start(self.owner.value(self.stages), producer=True)
+        return PipelineState.start(self.owner.value(self.stages), producer=True, laps=self.owner._laps)
 
     def consumer_start(self) -> PipelineState:
         """PipelineState() (:176)."""
-        return PipelineState.start(self.owner.value(self.stages))
+        return PipelineState.start(self.owner.value(self.stages), laps=self.owner._laps)
 
     def producer_try_acquire(self, state: PipelineState) -> Waited:
         done: bool = yield self.empty[state].try_wait(state.phase)
@@ -193,7 +193,7 @@ class PipelineTmaStore(Component):
         return {}
 
     def producer_start(self) -> PipelineState:
-        return PipelineState.start(self.owner.value(self.stages), producer=True)
+        return PipelineState.start(self.owner.value(self.stages), producer=True, laps=self.owner._laps)
 
     def producer_commit(self, state: PipelineState) -> Body:
         yield self.owner.bulk_commit()

@@ -17,7 +17,7 @@ from spec.cutlass import OrderedSequenceBarrier, PipelineTransactionAsync
 from spec.errors import SpecError
 from spec.operations import Operation
 from spec.pipeline import Body, Threads, role
-from spec.state import PipelineState
+from spec.state import LAPS, PipelineState
 
 STORE_BARRIER = 1
 """EpilogueBarrier: the named barrier id that the threads of an epilogue meet at."""
@@ -184,7 +184,8 @@ class EpilogueCollective(Collective):
 
     def epilogue_start(self, advance: int = 0) -> Stores:
         """The states that a group of math threads starts with, `advance` subtiles further on."""
-        load, store = PipelineState.start(self.stages_c), PipelineState.start(self.store_stages, producer=True)
+        load = PipelineState.start(self.stages_c, laps=self._laps)
+        store = PipelineState.start(self.store_stages, producer=True, laps=self._laps)
         aux = PipelineState.start(self.stages_d if self.aux_store_bytes else 0)
         return self.epilogue_advance((load, store, aux, 0), advance)
 
@@ -295,6 +296,18 @@ class Epilogue(EpilogueCollective):
     def groups(self) -> int:
         """Groups of math threads that take turns."""
         return 2 if self.schedule == "pingpong" else 1
+
+    @property
+    def _laps(self) -> int:  # type: ignore[override]
+        """An even number that exceeds the laps after which each group has been at every stage that it comes to."""
+        most = LAPS
+        for group in range(self.groups):
+            turns = range(group, 2 * self.stages_c * self.groups, self.groups)
+            first: dict[int, int] = {}
+            for number in (turn * self.subtiles + subtile for turn in turns for subtile in range(self.subtiles)):
+                first.setdefault(number % self.stages_c, number // self.stages_c)
+            most = max(most, (max(first.values()) + 3) // 2 * 2)
+        return most
 
     @role(threads=WARP, split=(1, WARP - 1), copies=lambda self: int(self.load_needed))
     def epilogue_load_warp(self, me: Threads) -> Body:

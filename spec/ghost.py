@@ -53,12 +53,13 @@ class Ghost:
         return distance
 
     def _ambiguous(self, wait: op.Wait, distance: int) -> bool:
-        """A loop is closed when a state has moved LAPS laps, so a first wait is known only within as many. What the
+        """A loop is closed when a state has moved `laps` laps, so a first wait is known only within as many. What the
         state was advanced by before the loop is known exactly.
         """
         assert isinstance(wait.phase, Phase)
         start = self.entered.get(wait.phase.lineage)
-        return distance >= LAPS if start is None else wait.phase.lap - start >= LAPS - 1
+        laps = wait.phase.laps
+        return distance >= laps if start is None else wait.phase.lap - start >= laps - 1
 
     def enter_loop(self, states: Iterable[PipelineState]) -> None:
         """A loop without end begins while the role holds these states."""

@@ -32,7 +32,7 @@ from spec.ctas import Cluster
 from spec.errors import Source, SpecError, here, place_of
 from spec.handles import Array, Tile, number, one_tile, plain_tag
 from spec.hopper import CTA_THREADS
-from spec.state import Count, PipelineState, ring_period
+from spec.state import LAPS, Count, PipelineState, ring_period
 
 Body: TypeAlias = Generator[op.Operation, Any, Any]
 Parameter: TypeAlias = int | str | Callable[[Any], int]
@@ -193,6 +193,8 @@ class Pipeline:
     """
 
     default_period: ClassVar[int] = 0
+    _laps: int = LAPS
+    """Laps of a ring after which CUTLASS's pipelines take a state for what it was: more where roles skip many."""
 
     def __init__(self, **parameters: Any) -> None:
         self._tracer: Tracer | None = None

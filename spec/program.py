@@ -352,7 +352,7 @@ class _Walk:
     def _normal(self, value: Any, name: str, place: Source) -> Hashable:
         if isinstance(value, PipelineState):
             self._states.append(value)
-            ring = ring_period(value.stages)
+            ring = ring_period(value.stages, value.laps)
             early = min(value.number, value.stages)
             return ("state", value.stages, value.index, value.lap & 1, value.number % ring, early, value.flipped)
         if isinstance(value, Phase):

@@ -17,6 +17,7 @@ from checker.frontier.box import Box, Configuration
 from checker.frontier.formula import Formula, simplest
 from checker.order import order
 from checker.result import PROVED, UNDETERMINED, VIOLATED, Result
+from spec.errors import SpecError
 
 CHUNK = 16
 """Configurations that a process takes at a time."""
@@ -75,7 +76,10 @@ class Frontier:
 
 def decide(configuration: Configuration) -> Decided:
     """Proved or violated by the order engine; a violation is believed only if its schedule replays."""
-    outcome = order(configuration.pipeline())
+    try:
+        outcome = order(configuration.pipeline())
+    except SpecError as error:
+        return Decided(configuration, UNDETERMINED, why=error.what)
     if outcome.verdict == PROVED:
         return Decided(configuration, PROVED, events=outcome.events)
     if outcome.verdict == UNDETERMINED:
