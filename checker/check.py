@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from checker import waiting
+from checker.order import Outcome, confirm, order
 from checker.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result
 from checker.search import Exploration, Violation, explore, is_undetermined, memory_bound
 from checker.trace import execute, make_trace
-from spec.compile import compile_pipeline
+from spec.compile import compile_pipeline, compile_programs
 from spec.errors import SpecError
 from spec.machine import LIMIT, Machine
 from spec.pipeline import Pipeline
@@ -35,9 +36,14 @@ def check_pipeline(
     memory: int = 0,
     reduced: bool = True,
 ) -> Result:
-    """Decides the properties of a pipeline; the options are those of check_machine."""
+    """Decides the properties of a pipeline; the options are those of check_machine, and the engines also "order" and
+    "search+order".
+    """
     start = time.perf_counter()
-    machine = compile_pipeline(pipeline)
+    outcome = order(pipeline, timeout=timeout) if "order" in engine else None
+    if outcome is not None and engine == "order" and not outcome.failures:
+        return _without_machine(outcome, command, properties)
+    machine = compile_pipeline(pipeline) if outcome is None else compile_programs(pipeline, outcome.programs)
     result = check_machine(
         machine,
         command=command,
@@ -47,8 +53,21 @@ def check_pipeline(
         timeout=timeout,
         memory=memory,
         reduced=reduced,
+        outcome=outcome,
     )
     return replace(result, seconds=time.perf_counter() - start)
+
+
+def _without_machine(outcome: Outcome, command: str, properties: Sequence[str]) -> Result:
+    """The result of order where there is no violation to execute."""
+    pipeline = outcome.pipeline
+    findings = tuple(
+        Finding(property, outcome.verdict_on(property), note=outcome.why)
+        for property in _asked(pipeline.name, outcome.applies, properties)
+    )
+    parameters = pipeline.parameters()
+    scope = {"trips": _trips(parameters)}
+    return Result(command, pipeline.name, parameters, "order", findings, scope, 0, outcome.events, outcome.seconds)
 
 
 def check_machine(
@@ -61,14 +80,16 @@ def check_machine(
     timeout: float = 0.0,
     memory: int = 0,
     reduced: bool = True,
+    outcome: Outcome | None = None,
 ) -> Result:
     """Decides the properties of a machine. engine: "search", "smt" or "search+smt"; two engines must agree.
 
+    outcome: what order says about the pipeline that the machine was compiled from, if it is one of the engines.
     reduced: search first without the schedules that nobody can tell apart, and only if anything is wrong there again
     with all of them, for the shortest trace of every property.
     """
     start = time.perf_counter()
-    asked = _asked(machine, properties)
+    asked = _asked(machine.name, machine.properties, properties)
     answers = []
     if "search" in engine:
         answers.append(
@@ -79,21 +100,27 @@ def check_machine(
     if "smt" in engine:
         covered = bool(answers) and all(finding.verdict == PROVED for finding in answers[0].findings)
         answers.append(_by_smt(machine, asked, timeout or PROOF_TIMEOUT, covered))
+    if outcome is not None:
+        answers.append(_by_order(machine, asked, outcome))
     findings, notes, extra = _agreed(answers)
-    trips = machine.parameters.get("trips")
     return Result(
         command,
         machine.name,
         machine.parameters,
         engine,
         findings,
-        {"trips": "all" if trips in ("all", "forever") else trips},
+        {"trips": _trips(machine.parameters)},
         answers[0].states,
         answers[0].transitions,
         time.perf_counter() - start,
         notes,
         extra,
     )
+
+
+def _trips(parameters: dict[str, Any]) -> Any:
+    trips = parameters.get("trips")
+    return "all" if trips in ("all", "forever") else trips
 
 
 @dataclass(frozen=True)
@@ -144,6 +171,20 @@ def _by_smt(machine: Machine, asked: Sequence[str], timeout: float, covered: boo
     return _Answer("smt", tuple(findings), tuple(proof.notes), extra={"shortest": True})
 
 
+def _by_order(machine: Machine, asked: Sequence[str], outcome: Outcome) -> _Answer:
+    """What a schedule shows on the machine is violated; what one should have shown and did not is open."""
+    violations = confirm(outcome, machine)
+    findings = []
+    for property in asked:
+        why = outcome.why
+        if outcome.verdict_on(property) == VIOLATED or (property == "arrival-count" and "deadlock" in violations):
+            why = "the schedule that should violate it does not"
+        elif outcome.verdict_on(property) == UNDETERMINED:
+            why = why or "it depends on what a race leaves behind"
+        findings.append(_finding(machine, property, violations, why))
+    return _Answer("order", tuple(findings), (), transitions=outcome.events)
+
+
 def _agreed(answers: Sequence[_Answer]) -> tuple[tuple[Finding, ...], tuple[str, ...], dict[str, Any]]:
     """The engines' answers as one: they may leave a property open, but never contradict each other."""
     if len(answers) == 1:
@@ -163,14 +204,14 @@ def _agreed(answers: Sequence[_Answer]) -> tuple[tuple[Finding, ...], tuple[str,
     return tuple(findings), notes, {**answers[1].extra, **answers[0].extra}
 
 
-def _asked(machine: Machine, properties: Sequence[str]) -> tuple[str, ...]:
-    applies = tuple(property for property in PROPERTIES if property in machine.properties)
+def _asked(name: str, possible: Sequence[str], properties: Sequence[str]) -> tuple[str, ...]:
+    applies = tuple(property for property in PROPERTIES if property in possible)
     unknown = [property for property in properties if property not in PROPERTIES]
     if unknown:
         raise SpecError(f"unknown property {unknown[0]!r}: use one of {', '.join(PROPERTIES)}")
     chosen = tuple(property for property in applies if property in properties) if properties else applies
     if not chosen:
-        raise SpecError(f"nothing to check: {', '.join(properties)} cannot be violated by {machine.name}")
+        raise SpecError(f"nothing to check: {', '.join(properties)} cannot be violated by {name}")
     return chosen
 
 

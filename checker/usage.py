@@ -12,6 +12,7 @@ MAX_STAGES = 64
 SCHEDULES = ("ws", "cooperative", "pingpong")
 MAX_WARPGROUPS = 7
 """A CTA has at most 1024 threads, of which one warpgroup produces."""
+ENGINES = ("search", "order", "smt", "search+order")
 
 
 class UsageError(SpecError):
@@ -157,6 +158,7 @@ def make_parser() -> Parser:
     )
     mutants.add_argument("models", nargs="*", metavar="MODEL", help="a model's name, or its whole label (default: all)")
     mutants.add_argument("--list", dest="every", action="store_true", help="what became of each mutant")
+    mutants.add_argument("--dense", action="store_true", help="also at single executions, and by single instances")
     mutants.add_argument("--prove", action="store_true", help="ask Z3 about every survivor as well")
     mutants.add_argument("--timeout", type=seconds, default=60.0, metavar="SECONDS", help="for one proof (60)")
     mutants.add_argument("--processes", type=whole(1, 1024), default=0, metavar="N", help="default: one per core")
@@ -237,7 +239,7 @@ def _add_epilogue(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--engine", choices=("search", "smt"), default="search", help="search (default) or smt")
+    parser.add_argument("--engine", choices=ENGINES, default="search", help="search (default), order or smt")
     _add_bounds(parser)
     parser.add_argument("--memory", type=whole(1, 4096), default=0, metavar="GIB", help="default: 3/4 of it")
     parser.add_argument(

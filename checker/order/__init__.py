@@ -1,5 +1,6 @@
-"""The order engine: happens-before of one schedule, and the conditions under which it speaks for all."""
+"""The order engine: one schedule, its happens-before, and the conditions under which it speaks for all."""
 
 from checker.order.outcome import Outcome, order
+from checker.order.schedule import confirm, trace_of
 
-__all__ = ["Outcome", "order"]
+__all__ = ["Outcome", "confirm", "order", "trace_of"]

@@ -8,31 +8,46 @@ violated or nothing is left.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from checker.order.outcome import Outcome
 from checker.order.plan import Plan
 from checker.order.state import Event, Failure
-from checker.trace import State, initial_state, is_enabled, take, violated_in
+from checker.result import Trace
+from checker.search import Violation
+from checker.trace import State, initial_state, is_enabled, make_trace, take
 from spec import operations as op
+from spec.compile import compile_programs
 from spec.expr import evaluate
-from spec.machine import LIMIT, Action, Check, Machine
+from spec.machine import LIMIT, Action, Check, Location, Machine
 
 MOST_STEPS_ON = 2_000
 """Steps of a schedule after it has left the run."""
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A schedule, as indices of actions, whose last state or step violates `property`; stuck: roles that cannot run."""
+def confirm(outcome: Outcome, machine: Machine) -> dict[str, Violation]:
+    """By property, a schedule of the machine that shows a violation: that of its first failure, if it does."""
+    found: dict[str, Violation] = {}
+    for failure in sorted(outcome.failures, key=lambda failure: not failure.certain):
+        if failure.property in found:
+            continue
+        violation = None if outcome.plan is None else show(machine, outcome.plan, failure)
+        if violation is not None:
+            found.setdefault(violation.property, violation)
+    return found
 
-    property: str
-    because: str
-    object: str
-    actions: tuple[int, ...]
-    stuck: tuple[str, ...] = ()
+
+def trace_of(outcome: Outcome, property: str = "") -> Trace | None:
+    """The trace of a violation, the shortest of any property unless one is named; None if no schedule shows it."""
+    machine = compile_programs(outcome.pipeline, outcome.programs)
+    found = confirm(outcome, machine)
+    chosen = [found[property]] if property in found else [] if property else list(found.values())
+    if not chosen:
+        return None
+    best = min(chosen, key=lambda violation: len(violation.actions))
+    return make_trace(machine, best.property, best.because, best.actions, best.stuck)
 
 
-def show(machine: Machine, plan: Plan, failure: Failure) -> Shown | None:
+def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
     """A schedule of the machine that violates what the failure says, or something else, or None."""
     roles = len(plan.programs)
     attempts = [failure.reached]
@@ -81,8 +96,7 @@ class _Player:
         self.machine, self.plan, self.programs = machine, plan, plan.programs
         self.state: State = initial_state(machine)
         self.actions: list[int] = []
-        self.wanted = wanted
-        self.found: Shown | None = None
+        self.found: Violation | None = None
         self.lost = False
         self.taken: set[int] = set()
         self.by_place: dict[tuple[str, int | None], list[int]] = {}
@@ -93,7 +107,13 @@ class _Player:
             else:
                 self.by_place.setdefault((action.role, action.location), []).append(index)
         self.counters = {role.name: role.counter for role in machine.roles}
-        self._look(violated_in(machine, self.state))
+        self._want(wanted)
+        self._look()
+
+    def _want(self, property: str) -> None:
+        self.wanted = property
+        self.everywhere = [check for check in self.machine.checks if self._matters(check)]
+        self.standing: dict[tuple[str, int], list[Check]] = {}
 
     def play(self, events: Iterable[tuple[int, Event]]) -> None:
         """Takes the events that have not been taken; gives up at one that cannot be."""
@@ -159,24 +179,42 @@ class _Player:
 
     def _take(self, index: int) -> None:
         action: Action = self.machine.actions[index]
-        violated = [check for check in action.checks if evaluate(check.when, self.state)]
         self.actions.append(index)
-        if not any(check.halts for check in violated):
+        self._note(action.checks, by_step=True)
+        if self.found is None:
             self.state = take(self.machine, action, self.state)
-            violated += violated_in(self.machine, self.state)
-        self._look(violated)
+            self._look()
 
-    def _look(self, violated: Iterable[Check]) -> None:
-        for check in violated:
-            if check.property == LIMIT:
-                self.lost = True
-            elif check.property == self.wanted or check.halts or not self.wanted:
-                self.found = self.found or Shown(check.property, check.because, check.object, tuple(self.actions))
+    def _look(self) -> None:
+        """The checks on the state that matter: of what is wanted, of what halts, and of the model's own limits."""
+        self._note(self.everywhere)
+        for role in self.machine.roles:
+            if self.found is None:
+                self._note(self._checks(role.name, self.state[role.counter], role.locations))
+
+    def _checks(self, role: str, place: int, locations: Sequence[Location]) -> list[Check]:
+        known = self.standing.get((role, place))
+        if known is None:
+            known = self.standing[role, place] = [check for check in locations[place].checks if self._matters(check)]
+        return known
+
+    def _matters(self, check: Check) -> bool:
+        return not self.wanted or check.property in (self.wanted, LIMIT) or check.halts
+
+    def _note(self, checks: Iterable[Check], by_step: bool = False) -> None:
+        for check in checks:
+            if self.found is None and self._matters(check) and evaluate(check.when, self.state):
+                if check.property == LIMIT:
+                    self.lost = True
+                    return
+                actions = tuple(self.actions)
+                self.found = Violation(check.property, check.because, check.object, actions, by_step)
 
     def go_on(self) -> None:
         """Whatever can happen, role by role, until something is violated; a deadlock if nothing can."""
-        self.wanted, self.lost = "", False
-        self._look(violated_in(self.machine, self.state))
+        self.lost = False
+        self._want("")
+        self._look()
         for _ in range(MOST_STEPS_ON):
             before = len(self.actions)
             for role in self.machine.roles:
@@ -190,14 +228,14 @@ class _Player:
                 )
                 if stuck:
                     because = f"{' and '.join(stuck)} can never run again"
-                    self.found = Shown("deadlock", because, "", tuple(self.actions), stuck)
+                    self.found = Violation("deadlock", because, "", tuple(self.actions), False, stuck)
                 return
 
     def _try(self, candidates: Iterable[int]) -> None:
         self._take_one(candidates)
         self.lost = False
 
-    def deadlock(self, failure: Failure) -> Shown | None:
+    def deadlock(self, failure: Failure) -> Violation | None:
         """The stuck roles stand where they can never go on; copies that are still in flight land first."""
         for _ in self.agents:
             self._try(self.agents)
@@ -205,7 +243,7 @@ class _Player:
             return self.found
         if self.lost or any(self._can_run(role) for role in failure.stuck):
             return None
-        return Shown("deadlock", failure.because, "", tuple(self.actions), failure.stuck)
+        return Violation("deadlock", failure.because, "", tuple(self.actions), False, failure.stuck)
 
     def _can_run(self, role: str) -> bool:
         return any(is_enabled(self.machine, self.machine.actions[index], self.state) for index in self._at(role))
