@@ -40,7 +40,7 @@ class EpiloguePolicy:
 
 
 def epilogue_tile(schedule: str, m: int, n: int, bits_d: int) -> tuple[int, int]:
-    """EpilogueTileAuto (E:113-128): 128 x 32 in the cooperative kernel, else 64 x 32, or 64 x 64 for 8-bit output."""
+    """EpilogueTileAuto (E:112-130): 128 x 32 in the cooperative kernel, else 64 x 32, or 64 x 64 for 8-bit output."""
     if schedule == "cooperative":
         return min(128, m), math.gcd(min(32, n), n)
     columns = 64 if bits_d == 8 and n % 64 == 0 else 32

@@ -338,7 +338,7 @@ class Epilogue(EpilogueCollective):
             yield from self.epilogue_store_tail(at, me, part)
 
     def _take_turns(self, me: Threads, part: str) -> Body:
-        """gemm/kernel/sm90_gemm_tma_warpspecialized_pingpong.hpp:555-566, :874-925."""
+        """gemm/kernel/sm90_gemm_tma_warpspecialized_pingpong.hpp:555-566, :846-919."""
         at = self.epilogue_start(me.copy * self.subtiles)
         order, turn = self.order.start(me.copy), 0
         for _ in self.loop():

@@ -38,7 +38,7 @@ class Gemm(EpilogueCollective, MainloopCollective):
 
     @property
     def mainloop_address(self) -> int:
-        """The epilogue's tensors come first (cooperative:152-158), unless they are the same bytes (ws:120-128)."""
+        """The epilogue's tensors come first (cooperative:161-167), unless they are the same bytes (ws:120-128)."""
         return 0 if self.storage == "union" else -(-self.epilogue_addresses[-1] // ALIGNMENT) * ALIGNMENT
 
     @property
@@ -53,7 +53,7 @@ class Gemm(EpilogueCollective, MainloopCollective):
 class GemmWs(Gemm):
     """KernelTmaWarpSpecialized: one output tile; one warp loads A and B and then C, one warpgroup does the rest.
 
-    Its tensors are a union: load_tail keeps C from arriving before A and B are read (ws:439-441).
+    Its tensors are a union: load_tail keeps C from arriving before A and B are read (ws:448-449).
     """
 
     _label = "gemm-ws"
@@ -73,7 +73,7 @@ class GemmWs(Gemm):
 
     @role(threads=WARP, split=(1, WARP - 1))
     def load_warp(self, me: Threads) -> Body:
-        """ws:430-464."""
+        """ws:430-467."""
         if me.leader:
             write = yield from self.mainloop_load(self.mainloop.producer_start())
             yield from self.mainloop_load_tail(write)
@@ -85,7 +85,7 @@ class GemmWs(Gemm):
 
     @role(warpgroups=1, split=(WARP, WARPGROUP - WARP))
     def consumer(self, me: Threads) -> Body:
-        """ws:466-513."""
+        """ws:468-516."""
         part = self.store_parts[me.index]
         release, left = yield from self.mainloop_mma(self.mainloop.consumer_start(), me)
         yield from self.mainloop_mma_tail(release, left, me)
@@ -97,7 +97,7 @@ class PersistentGemm(Gemm):
     """What the cooperative and the pingpong kernel have in common: `tiles` output tiles, a warp for A and B, a warp for
     C, two warpgroups of math threads, and registers that move from the former to the latter.
 
-    load_registers, mma_registers: of setmaxnreg (40 and 232, or 24 and 240 for large tiles, cooperative:134-135).
+    load_registers, mma_registers: of setmaxnreg (40 and 232, or 24 and 240 for large tiles, cooperative:136-137).
     """
 
     tiles: int | str = 2
@@ -116,7 +116,7 @@ class PersistentGemm(Gemm):
 
     @role(threads=WARP, split=(1, WARP - 1))
     def mainloop_load_warp(self, me: Threads) -> Body:
-        """cooperative:572-643, pingpong:619-690: after the first tile the other load warp may begin."""
+        """cooperative:584-652, pingpong:621-691: after the first tile the other load warp may begin."""
         yield self.setmaxnreg_dec(self.load_registers)
         write, order = self.mainloop.producer_start(), self.load_order.start(MAINLOOP)
         arrive = self.has("load_order") and self.load_needed
@@ -131,7 +131,7 @@ class PersistentGemm(Gemm):
 
     @role(threads=WARP, split=(1, WARP - 1), copies=lambda self: int(self.load_needed))
     def epilogue_load_warp(self, me: Threads) -> Body:
-        """cooperative:690-747, pingpong:735-798."""
+        """cooperative:700-750, pingpong:739-797."""
         yield self.setmaxnreg_dec(self.load_registers)
         state, order = self.epi_load.producer_start(), self.load_order.start(EPILOGUE)
         wait = self.has("load_order")
@@ -174,7 +174,7 @@ class GemmCooperative(PersistentGemm):
         yield from self._consumer(me, "second_warpgroup")
 
     def _consumer(self, me: Threads, part: str) -> Body:
-        """cooperative:750-853."""
+        """cooperative:753-853."""
         yield self.setmaxnreg_inc(self.mma_registers)
         read, at, stored = self.mainloop.consumer_start(), self.epilogue_start(), False
         for _ in self.loop():
@@ -204,7 +204,7 @@ class GemmPingpong(PersistentGemm):
 
     @role(warpgroups=1, split=(WARP, WARPGROUP - WARP), copies=2)
     def consumer(self, me: Threads) -> Body:
-        """pingpong:555-566 and :801-945: the second warpgroup starts one tile further on, and both skip the other's."""
+        """pingpong:555-566 and :800-939: the second warpgroup starts one tile further on, and both skip the other's."""
         part = self.store_parts[me.index]
         yield self.setmaxnreg_inc(self.mma_registers)
         k_tiles = int(self.k_tiles)

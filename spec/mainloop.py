@@ -29,9 +29,9 @@ class MainloopCollective(Collective):
 
     stages: of A and B (2 or more, ss:137). k_tiles: k-tiles of one output tile; "all" is every number from `least` on.
     mmas_in_flight: K_PIPE_MMAS, k-tiles that are released late (1, ss:264; not used by the rs form). pending: the N of
-    the warpgroup_wait<N> of each release; -1 is CUTLASS's own: K_PIPE_MMAS, or 2 in the rs form (rs:683). release:
+    the warpgroup_wait<N> of each release; -1 is CUTLASS's own: K_PIPE_MMAS, or 2 in the rs form (rs:681). release:
     "after" that wait, as CUTLASS does, or "before" it. k_blocks, release_block: MMA k-iterations of a k-tile, and the
-    one at which the rs form releases (1, rs:684).
+    one at which the rs form releases (1, rs:682).
     bytes_a, bytes_b: of one stage. collective_wgmma: wait_group<0> shows one warp that the whole warpgroup's WGMMAs are
     over, as their groups belong to the warpgroup (PTX ISA 9.7.15.7); this matters where warps of one are told apart.
     """
@@ -101,7 +101,7 @@ class MainloopCollective(Collective):
     # -- producer
 
     def mainloop_load(self, write: PipelineState) -> Advanced:
-        """`load`, ss:296-372, by the elected lane: A and B of every k-tile; gives the state for the next output
+        """`load`, ss:309-377, by the elected lane: A and B of every k-tile; gives the state for the next output
         tile.
         """
         for _ in self.k_loop():
@@ -112,7 +112,7 @@ class MainloopCollective(Collective):
         return write
 
     def mainloop_load_tail(self, write: PipelineState) -> Body:
-        """`load_tail`, ss:375-389, by the elected lane: waits until every stage is released."""
+        """`load_tail`, ss:395-409, by the elected lane: waits until every stage is released."""
         if self.has("load_tail"):
             yield from self.mainloop.producer_tail(write)
 
@@ -123,7 +123,7 @@ class MainloopCollective(Collective):
         return self._mma_rs(read, me) if self.form == "rs" else self._mma_ss(read, me)
 
     def mainloop_mma_tail(self, release: PipelineState, left: int, me: Threads) -> Advanced:
-        """`mma_tail`, ss:557-573: waits for all WGMMAs and releases what is left; gives the state after it."""
+        """`mma_tail`, ss:562-577: waits for all WGMMAs and releases what is left; gives the state after it."""
         if self.has("mma_tail"):
             yield self.mma_wait(0)
             if self.collective_wgmma and me.threads < WARPGROUP:
@@ -133,7 +133,7 @@ class MainloopCollective(Collective):
         return release + left
 
     def _mma_ss(self, read: PipelineState, me: Threads) -> Consumed:
-        """ss:392-554. The first k-tile is issued outside of all counts (:480-503), so K_PIPE_MMAS = 0, which :473
+        """ss:413-559. The first k-tile is issued outside of all counts (:484-504), so K_PIPE_MMAS = 0, which :473
         allows, waits for one k-tile too many, and so does an output tile of no k-tiles.
         """
         release = read
@@ -152,7 +152,7 @@ class MainloopCollective(Collective):
         yield self.mma(self.a.part("stage", read), self.b.part("stage", read))
 
     def _mma_rs(self, read: PipelineState, me: Threads) -> Consumed:
-        """rs:576-733. A k-tile is released while the next one is computed, at its k-block 1."""
+        """rs:496-730. A k-tile is released while the next one is computed, at its k-block 1."""
         release, last = read, self.k_blocks - 1
         now, read = read, read + 1
         yield from self._load_a(now)

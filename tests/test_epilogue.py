@@ -81,7 +81,7 @@ def test_two_memories_need_no_relation_of_their_stages(stages_c, stages_d, delay
     ("stages_d", "subtiles", "hangs"), [(2, 1, False), (3, 1, True), (3, 2, False), (4, 2, True), (4, 3, False)]
 )
 def test_one_store_tail_for_several_tiles_can_release_too_little(stages_d, subtiles, hangs):
-    """store_tail releases min(StagesD - 1, subtiles of one tile) stages (:919), but after several tiles StagesD - 1 are
+    """store_tail releases min(StagesD - 1, subtiles of one tile) stages (:933), but after several tiles StagesD - 1 are
     held back. No assertion asks for StagesD - 1 <= subtiles; the builder's StagesD = min(subtiles, 2) is safe.
     """
     sizes = {"stages_c": stages_d + 1, "stages_d": stages_d, "subtiles": subtiles}
@@ -105,7 +105,7 @@ def test_one_store_tail_is_too_little_for_every_number_of_tiles_above_one():
 
 @pytest.mark.parametrize(("bytes_c", "bytes_d"), [(4096, 8192), (8192, 4096)])
 def test_stages_of_different_sizes_cannot_share_their_bytes(bytes_c, bytes_d):
-    """support_smem_reuse compares numbers of elements (:154), so half-precision C and single-precision D pass: then
+    """support_smem_reuse compares numbers of elements (:170), so half-precision C and single-precision D pass: then
     stage s of D lies over other stages of C.
     """
     sizes = {"schedule": "ws", "stages_c": 3, "stages_d": 2, "tiles": 1, "bytes_c": bytes_c, "bytes_d": bytes_d}
