@@ -71,10 +71,13 @@ class Run:
         happened: bool = False,
         stuck: tuple[str, ...] = (),
         beyond: Clock | None = None,
+        astray: bool = False,
     ) -> None:
         """Keeps a violation. happened: this very run shows it, so that it is certain whatever else is wrong."""
         certain = happened or not self.diverged
-        self._keep(Failure(property, because, object, tuple(reached), step, stuck, tuple(beyond or ()), certain))
+        self._keep(
+            Failure(property, because, object, tuple(reached), step, stuck, tuple(beyond or ()), certain, astray)
+        )
         if happened and property in HALTING:
             self.halted = because
 
@@ -90,7 +93,7 @@ class Run:
     ) -> None:
         """Other schedules may count, pass or meet differently; what they violate is open, most likely `property`."""
         self.diverged = self.diverged or because
-        self.fail(property, because, object, reached, step, beyond=beyond)
+        self.fail(property, because, object, reached, step, beyond=beyond, astray=True)
 
     def suspect(self, property: str, because: str, object: str, reached: Clock, step: tuple[int, int]) -> None:
         """What a race may lead to."""

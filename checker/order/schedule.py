@@ -20,7 +20,7 @@ from spec.compile import compile_programs
 from spec.expr import evaluate
 from spec.machine import LIMIT, Action, Check, Location, Machine
 
-MOST_STEPS_ON = 2_000
+MOST_STEPS_ON = 300
 """Steps of a schedule after it has left the run."""
 
 
@@ -64,7 +64,7 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
             player.play([(-1, _step(plan, failure))])
         if failure.beyond:
             player.play(_before(failure, failure.beyond, roles))
-        if player.found is None and not failure.certain:
+        if player.found is None and failure.astray:
             player.go_on()
         if player.found is not None:
             return player.found

@@ -24,8 +24,8 @@ class Failure:
     """`property` is violated in the schedule that takes the events before `reached`, in the order of the run, and then
     `step`, a (role, node) or for a copy that lands (~role, node).
 
-    certain: so says the argument in checker.order. Otherwise it is only certain that roles do something else there than
-    in the run, and what comes of that is open. beyond: what to run after the step, likewise. stuck: roles that can
+    certain: so says the argument in checker.order. astray: it is only certain that roles do something else there than
+    in the run, and what comes of that is open; beyond: what to run after the step, to see. stuck: roles that can
     never run again. log, length: the run so far.
     """
 
@@ -37,6 +37,7 @@ class Failure:
     stuck: tuple[str, ...] = ()
     beyond: tuple[int, ...] = ()
     certain: bool = True
+    astray: bool = False
     log: Sequence[Event] = field(default=(), repr=False, compare=False)
     length: int = 0
 
