@@ -172,7 +172,7 @@ def _bits_are_enough(at: dict[str, object]) -> bool:
 SINGLE = box(stages=(1, 2), consumers=(1, 2), watches=("own", "every"), arrives=("own", "every"))
 OVERWRITTEN = ("race", "stale-read", "deadlock")
 EVERYBODY = Condition(
-    "unless everybody arrives in every phase and waits for every phase, the other's as well",
+    "somebody does not arrive in every phase or does not wait for every phase, the other's included",
     lambda p: not (p.get("watches") == "every" and p.get("arrives") == "every"),
 )
 

@@ -177,7 +177,7 @@ ROWS: tuple[Claim, ...] = (
         _claim_78,
         (
             Condition(
-                "with ReuseSmemC (else nothing deadlocks) and enough subtiles: up to a tail there is a subtile number"
+                "ReuseSmemC is on (else nothing deadlocks) and there are enough subtiles: up to a tail a subtile number"
                 " g >= StagesC, for StagesC = StagesD one that is not the first of its tile; and StagesD - 1 <="
                 " subtiles if one tail serves several tiles (cooperative), since it releases no more",
                 lambda p: (p["stages_c"] > p["stages_d"]) != hangs(p),

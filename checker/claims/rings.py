@@ -108,7 +108,8 @@ ROWS: tuple[Claim, ...] = (
         _claims_11,
         (
             Condition(
-                "from the second lap on (k >= stages): the first passes fresh barriers", lambda p: p["k"] >= p["stages"]
+                "it is not the first lap (k >= stages), whose acquires pass on fresh barriers",
+                lambda p: p["k"] >= p["stages"],
             ),
         ),
     ),
