@@ -164,8 +164,15 @@ def _mutants(options: argparse.Namespace) -> int:
     from checker.mutation.run import Options, exit_code, run_all
 
     proof_timeout = options.timeout if options.prove else 0.0
-    asked = Options(tuple(options.models), proof_timeout, options.processes, lambda line: print(line, file=sys.stderr))
-    scores = run_all(asked)
+    scores = run_all(
+        Options(
+            tuple(options.models),
+            options.dense,
+            proof_timeout,
+            options.processes,
+            lambda line: print(line, file=sys.stderr),
+        )
+    )
     text = json.dumps(to_object(scores), indent=1) if options.format == "json" else render(scores, every=options.every)
     _write(text, options.output)
     return exit_code(scores)

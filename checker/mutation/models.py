@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from checker.mutation.catalogue import Model
@@ -15,9 +16,9 @@ SMALL = {"subtiles": 2, "stages_c": 1, "stages_d": 1}
 TINY = {**SMALL, "subtiles": 1, "k_tiles": 1}
 
 
-def models() -> list[Model]:
-    """All rows."""
-    return [
+def models(*, dense: bool = False) -> list[Model]:
+    """All rows. dense: most of them with changes at single executions and by single instances of a role as well."""
+    rows = [
         *_library("tma-async", thin=((3, 2),)),
         *_library("transaction-async", thin=((2, 2), (3, 1), (3, 2))),
         *_library("async", thin=((3, 2),)),
@@ -39,6 +40,7 @@ def models() -> list[Model]:
         Model(GemmCooperative, {"stages": 2, **TINY, "tiles": 2}, thin=True, limit=60_000),
         Model(GemmPingpong, {"stages": 2, **TINY, "tiles": 2}, thin=True, limit=60_000),
     ]
+    return [replace(row, thin=row.thin or not dense) for row in rows]
 
 
 def _library(

@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeAlias
 
 from checker.mutation.catalogue import Mutant, mutants_of
 from checker.mutation.models import models
 from checker.mutation.score import DISAGREED, EQUIVALENT, KILLED, REFUSED, SURVIVED, UNDECIDED, Outcome, run
 from spec.errors import SpecError
 
+Task: TypeAlias = tuple[int, bool, int, float]
+"""Which model, whether densely, from which mutant on, and seconds for a proof."""
 BATCH = 12
 """Mutants that a process takes at a time."""
 
@@ -67,9 +70,10 @@ def total(scores: Sequence[Score]) -> Score:
 
 @dataclass(frozen=True)
 class Options:
-    """Which rows of the table (labels that begin with one of these words, all if empty), and what to do with them."""
+    """Which rows of the table (by name or label, all if empty), how many mutants, and what to do with them."""
 
     names: tuple[str, ...] = ()
+    dense: bool = False
     proof_timeout: float = 0.0
     processes: int = 0
     told: Callable[[str], None] = field(default=lambda line: None)
@@ -91,8 +95,10 @@ def chosen(names: Iterable[str]) -> list[int]:
 def run_all(options: Options) -> list[Score]:
     """The scores of the chosen models, in the order of the table."""
     numbers = chosen(options.names)
-    tasks = [
-        (number, start, options.proof_timeout) for number in numbers for start in range(0, len(_mutants(number)), BATCH)
+    tasks: list[Task] = [
+        (number, options.dense, start, options.proof_timeout)
+        for number in numbers
+        for start in range(0, len(_mutants(number, options.dense)), BATCH)
     ]
     outcomes: dict[int, list[Outcome]] = {number: [] for number in numbers}
     processes = options.processes or os.cpu_count() or 1
@@ -113,21 +119,24 @@ def _gathered(
 ) -> list[Score]:
     for number, found in answers:
         outcomes[number] += found
-        done, whole = len(outcomes[number]), len(_mutants(number))
+        done, whole = len(outcomes[number]), len(_mutants(number, options.dense))
         if done == whole:
             options.told(f"{models()[number].label}: {whole} mutants")
-    return [score_of(models()[n].label, _mutants(n), sorted(outcomes[n], key=lambda one: one.number)) for n in numbers]
+    return [
+        score_of(models()[n].label, _mutants(n, options.dense), sorted(outcomes[n], key=lambda one: one.number))
+        for n in numbers
+    ]
 
 
-def _batch(task: tuple[int, int, float]) -> tuple[int, list[Outcome]]:
-    number, start, proof_timeout = task
-    model, mutants = models()[number], _mutants(number)[start : start + BATCH]
+def _batch(task: Task) -> tuple[int, list[Outcome]]:
+    number, dense, start, proof_timeout = task
+    model, mutants = models()[number], _mutants(number, dense)[start : start + BATCH]
     return number, [run(model, mutant, proof_timeout=proof_timeout) for mutant in mutants]
 
 
 @lru_cache(maxsize=64)
-def _mutants(number: int) -> tuple[Mutant, ...]:
-    return tuple(mutants_of(models()[number]))
+def _mutants(number: int, dense: bool) -> tuple[Mutant, ...]:
+    return tuple(mutants_of(models(dense=dense)[number]))
 
 
 def score_of(label: str, mutants: Sequence[Mutant], outcomes: Sequence[Outcome]) -> Score:

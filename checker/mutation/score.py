@@ -82,7 +82,10 @@ class Outcome:
 def run(model: Model, mutant: Mutant, *, proof_timeout: float = 0.0) -> Outcome:
     """Decides one mutant. proof_timeout: seconds for Z3 on a survivor; 0: Z3 is not asked."""
     start = time.process_time()
-    outcome = _decide(model, mutant, proof_timeout)
+    try:
+        outcome = _decide(model, mutant, proof_timeout)
+    except Exception as error:
+        outcome = Outcome(mutant.number, DISAGREED, reason=f"it broke the checker: {type(error).__name__}: {error}")
     return replace(outcome, seconds=time.process_time() - start)
 
 
@@ -135,7 +138,7 @@ def _bounded(model: Model, mutant: Mutant, error: SpecError) -> Outcome:
     bound = ", ".join(f"{name}={value}" for name, value in model.bounded.items())
     if outcome.verdict == SURVIVED:
         return replace(refused, reason=f"nothing is wrong with {bound}")
-    return replace(outcome, reason=outcome.reason or f"with {bound}; otherwise refused: {error.what}")
+    return replace(outcome, reason=f"with {bound}, {outcome.reason}; otherwise refused: {error.what}")
 
 
 def _killed(number: int, machine: Machine, found: Exploration, property: str, program: str) -> Outcome:
@@ -178,7 +181,11 @@ def original(model: Model) -> Original:
 
 @lru_cache(maxsize=4)
 def _original(kernel: type[Pipeline], parameters: tuple[tuple[str, Any], ...]) -> Original:
-    return Original(*_compiled(kernel(**dict(parameters))))
+    first = Original(*_compiled(kernel(**dict(parameters))))
+    found = explore(first.machine, stop_at_first=True, reduced=True)
+    if found.violations or is_undetermined(found):
+        raise AssertionError(f"{first.machine.name} is not proved itself, so its mutants say nothing")
+    return first
 
 
 def _compiled(pipeline: Pipeline) -> tuple[Machine, tuple[Program, ...], str]:
