@@ -76,7 +76,8 @@ def _shown(evidence: Evidence, every_step: bool) -> str:
     again = ""
     if "model" in result.extra:
         file, name = os.path.relpath(result.extra["model"]["file"]), result.extra["model"]["class"]
-        settings = "".join(f" --set {key}={result.parameters[key]}" for key in result.extra["shown"])
+        values = ((key, result.parameters[key]) for key in result.extra["shown"])
+        settings = "".join(f" --set {key}={int(value) if isinstance(value, bool) else value}" for key, value in values)
         again = f"\n  again: verify spec {file}:{name}{settings}"
     lines = render(result, every_step=every_step).splitlines()
     return "\n".join(line.split(REPLAY)[0] + again if REPLAY in line else line for line in lines)
