@@ -105,7 +105,7 @@ def make_parser() -> Parser:
         nargs="?",
         default="tma-async",
         metavar="CLASS",
-        help="tma-async (default), transaction-async, async, tma-store, ordered-sequence",
+        help="tma-async (default), transaction-async, async, tma-store, ordered-sequence, launch-control",
     )
     pipeline.add_argument("--stages", type=whole(1, MAX_STAGES), metavar="N", help=f"1 to {MAX_STAGES}")
     pipeline.add_argument("--consumers", type=whole(1, MAX_WARPGROUPS), metavar="C", help="consumer warpgroups")

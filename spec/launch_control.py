@@ -7,12 +7,11 @@ every CTA of the cluster; every thread that needs it reads it and arrives on the
 
 from __future__ import annotations
 
+from spec.collective import WARP, WARPGROUP
 from spec.cutlass import WAIT_AGAIN, PipelineAsync
-from spec.library import WARPGROUP
 from spec.pipeline import Body, Pipeline, Threads, role, tile
 from spec.state import PipelineState
 
-WARP = 32
 RESPONSE_BYTES = 16
 """CLCResponseSize, transaction_bytes of the pipeline."""
 

@@ -15,6 +15,7 @@ from spec.cutlass import (
     PipelineTransactionAsync,
 )
 from spec.handles import Tile
+from spec.launch_control import LaunchControl
 from spec.pipeline import Body, Pipeline, Threads, role, tile
 from spec.state import PipelineState, ring_period
 
@@ -245,4 +246,5 @@ PIPELINES: dict[str, type[Pipeline]] = {
     "async": Async,
     "tma-store": TmaStore,
     "ordered-sequence": OrderedSequence,
+    "launch-control": LaunchControl,
 }

@@ -18,9 +18,10 @@ PROPERTIES = {
     "tma-store": "deadlock race stale-read missing-fence named-barrier",
     "ordered-sequence": "deadlock race stale-read phase-lapped arrival-count",
 }
+WITH_CONSUMERS = tuple(PROPERTIES)
 SIZES = [
     pytest.param(name, stages, consumers, id=f"{name}-{stages}-{consumers}")
-    for name in PIPELINES
+    for name in WITH_CONSUMERS
     for consumers in (1, 2)
     for stages in range(1, 9)
 ]
@@ -84,7 +85,7 @@ def test_states_at_four_stages_without_reduction(name, consumers):
 
 
 @pytest.mark.parametrize("trips", [0, 1, 2, 3, 5])
-@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize("name", WITH_CONSUMERS)
 def test_is_proved_for_one_trip_count(name, trips):
     _, result = verdicts(PIPELINES[name](stages=2, consumers=1, trips=trips))
     assert result.verdict == PROVED
@@ -308,3 +309,24 @@ SAME_WITH_ONE_STAGE = (WaitsOnTheWrongStage,)
 def test_broken_protocol_is_found(kernel, expected, stages):
     found = violated(kernel(stages=stages))
     assert expected <= found if expected else not found
+
+
+# ---------------------------------------------------------------- the SM100 launch-control pipeline
+
+
+@pytest.mark.parametrize(("stages", "epilogue_load"), [(1, 0), (2, 1), (3, 0)])
+def test_launch_control_is_proved_for_all_trip_counts(stages, epilogue_load):
+    found, _ = verdicts(PIPELINES["launch-control"](stages=stages, epilogue_load=epilogue_load))
+    assert set(found.values()) == {PROVED}
+
+
+@pytest.mark.parametrize("cluster", ["2x1", "1x2", "4x1"])
+def test_launch_control_serves_a_cluster(cluster):
+    found, _ = verdicts(PIPELINES["launch-control"](stages=2, cluster=cluster), engine="order")
+    assert set(found.values()) == {PROVED}
+
+
+@pytest.mark.parametrize(("wrong", "property"), [(-32, "arrival-count"), (32, "deadlock")])
+def test_launch_control_counts_every_thread_of_the_cluster(wrong, property):
+    right = PIPELINES["launch-control"](stages=2).all_consumers
+    assert property in violated(PIPELINES["launch-control"](stages=2, count=right + wrong))
