@@ -60,12 +60,8 @@ def look_at_flight(run: Run, access: Access, barrier: int, stage: int, role: int
     if ends[run.roles + barrier] > stage:
         return
     reached = ends if ends[role] > event else join(ends, run.clock_at(role, event + 1))
-    for number in range(len(run.plan.barriers)):
-        if number != barrier:
-            reached[run.roles + number] = run.state.barriers[number].stage + 1
-    reached[run.roles + barrier] = stage
     because = f"all roles have ended while a copy into {access.object} is still in flight"
-    run.fail("exit-hazard", because, access.object, reached)
+    run.fail("exit-hazard", because, access.object, reached, late=(role, event, barrier))
 
 
 def _gone(run: Run, role: int, cta: int, ends: Clock) -> None:

@@ -34,6 +34,8 @@ def meet(run: Run, role: int, move: Move) -> None:
     for property, because in met.illegal:
         reached = join(meeting.shared, run.now(role))
         run.fail(property, f"{use.name}: {because}", use.name, reached, step, happened=True)
+        run.diverged = run.diverged or because
+    meeting.leaving.pop(role, None)
     meeting.arrived, meeting.count = met.arrived, met.threads
     meeting.shared = join(meeting.shared, run.publish(role))
     meeting.members = (*meeting.members, role)

@@ -126,7 +126,7 @@ def look_back(run: Run, role: int, use: Use) -> None:
                 name = plan.programs[role].name
                 because = f"{name} starts {describe(use.access)} while a bulk copy is still writing it"
                 step = (role, state.at[role])
-                run.fail("race", because, use.access.object, reached, step)
+                run.fail("race", because, use.access.object, reached, step, late=(other, event, barrier))
                 run.suspect("stale-read", because, use.access.object, reached, step)
                 run.raced = True
 

@@ -72,11 +72,12 @@ class Run:
         stuck: tuple[str, ...] = (),
         beyond: Clock | None = None,
         astray: bool = False,
+        late: tuple[int, int, int] | None = None,
     ) -> None:
         """Keeps a violation. happened: this very run shows it, so that it is certain whatever else is wrong."""
         certain = happened or not self.diverged
         self._keep(
-            Failure(property, because, object, tuple(reached), step, stuck, tuple(beyond or ()), certain, astray)
+            Failure(property, because, object, tuple(reached), step, stuck, tuple(beyond or ()), certain, astray, late)
         )
         if happened and property in HALTING:
             self.halted = because
@@ -138,7 +139,7 @@ class Run:
             if move.kind == "end" or not self._execute(role, move):
                 break
             moved = True
-            if self.halted:
+            if self.halted or move.kind == "loop":
                 break
         return moved
 
@@ -199,14 +200,15 @@ class Run:
 
     def _leave_stretch(self, role: int, move: Move) -> None:
         """With this event the role shows that it has passed its last waits."""
-        event = self.state.done[role]
+        event, barriers = self.state.done[role], self.state.barriers
         for thing in move.forgets:
-            stage, known, start = self.state.barriers[thing].required[role]
-            self.state.barriers[thing].required[role] = (stage, event if known == NEVER else known, start)
+            known = barriers[thing].required.get(role)
+            if known is not None and known[1] == NEVER:
+                barriers[thing].required[role] = (known[0], event, known[2])
         for thing in move.forgot:
-            if not self.plan.barriers[thing].tokens:
-                stage, known = self.state.barriers[thing].witness[role]
-                self.state.barriers[thing].witness[role] = (stage, event if known == NEVER else known)
+            seen = barriers[thing].witness.get(role)
+            if seen is not None and seen[1] == NEVER:
+                barriers[thing].witness[role] = (seen[0], event)
 
     # -- the end
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from checker.order.outcome import Outcome
 from checker.order.plan import Plan
-from checker.order.state import Event, Failure
+from checker.order.state import NEVER, Event, Failure
 from checker.result import Trace
 from checker.search import Violation
 from checker.trace import State, initial_state, is_enabled, make_trace, take
@@ -51,12 +51,15 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
     """A schedule of the machine that violates what the failure says, or something else, or None."""
     roles = len(plan.programs)
     attempts = [failure.reached]
-    if failure.certain:
+    if failure.late is not None:
+        every_copy = (NEVER,) * (len(failure.reached) - roles)
+        attempts.append((*failure.reached[:roles], *every_copy))
+    elif failure.certain:
         attempts.append(())
-    for reached in attempts:
+    for reached, leave in ((reached, leave) for reached in attempts for leave in (True, False)):
         player = _Player(machine, plan, failure.property)
         player.play(_before(failure, reached, roles))
-        if failure.step is None:
+        if leave:
             player.leave()
         if failure.stuck and player.found is None:
             return player.deadlock(failure)
@@ -73,9 +76,17 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
 
 def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[tuple[int, Event]]:
     """The events of the run before a clock, with their numbers, in the order of the run; () is all of them."""
+    issue: dict[int, int] = {}
     for index, event in enumerate(failure.log if reached else failure.log[: failure.length]):
         who, _, third, number = event
-        if not reached or (number < reached[who] if who >= 0 else number < reached[roles + third]):
+        if who >= 0:
+            issue[who] = number
+            here = number < reached[who] if reached else True
+        else:
+            issued = issue[~who]
+            here = (~who, issued, third) != failure.late
+            here &= not reached or (issued < reached[~who] and number < reached[roles + third])
+        if here:
             yield index, event
 
 
@@ -101,9 +112,14 @@ class _Player:
         self.taken: set[int] = set()
         self.by_place: dict[tuple[str, int | None], list[int]] = {}
         self.agents: list[int] = []
+        self.landings: dict[tuple[str, str], list[int]] = {}
         for index, action in enumerate(machine.actions):
             if action.location is None:
                 self.agents.append(index)
+                touched = dict(action.updates)
+                for copy in machine.structure.copies:
+                    if copy.variable in touched or copy.pieces in touched:
+                        self.landings.setdefault((copy.buffer, copy.barrier), []).append(index)
             else:
                 self.by_place.setdefault((action.role, action.location), []).append(index)
         self.counters = {role.name: role.counter for role in machine.roles}
@@ -165,7 +181,7 @@ class _Player:
         object = next(write.object for write, name in load.destinations if name == signals)
         for _ in range(pieces):
             if self.found is None and not self.lost:
-                self._take_one([index for index in self.agents if self.machine.actions[index].object == object])
+                self._take_one(self.landings[object, signals])
 
     def _at(self, role: str) -> list[int]:
         return self.by_place.get((role, self.state[self.counters[role]]), [])

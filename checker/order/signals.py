@@ -134,7 +134,7 @@ def wait(run: Run, role: int, move: Move) -> bool:
     if illegal:
         return passes
     if known < barrier.first:
-        run.fail("barrier-init", f"{use.name}: it is used before its initialisation", use.name, run.now(role))
+        _not_initialised(run, role, number)
     elif distance > 1:
         for property, because in steps.wait(barrier.parts, parity, known - seen, distance)[1]:
             run.fail(property, f"{use.name}: {because}", use.name, run.now(role))
@@ -170,7 +170,7 @@ def wait_token(run: Run, role: int, move: Move) -> bool:
         run.fail(property, f"{use.name}: {because}", use.name, _behind(run, role, number), happened=True)
         run.diverged = run.diverged or because
     if not illegal and state.clock[role][run.roles + number] < barrier.first:
-        run.fail("barrier-init", f"{use.name}: it is used before its initialisation", use.name, run.now(role))
+        _not_initialised(run, role, number)
     if passes:
         _learn(run, role, number)
         barrier.required[~role] = (barrier.stage, event, event)
@@ -192,10 +192,9 @@ def live(run: Run, role: int, move: Move) -> None:
         run.fail(property, f"{use.name}: {because}", use.name, reached, step, happened=True)
     if run.halted:
         return
-    if clock[run.roles + number] < barrier.stage:
-        run.fail(
-            "barrier-init", f"{use.name}: {move.kind} is not ordered after its last use", use.name, run.now(role), step
-        )
+    if move.kind == "init" and clock[run.roles + number] < barrier.stage:
+        because = f"{use.name}: nothing orders its init after the last inval"
+        run.fail("barrier-init", because, use.name, run.now(role), step)
     for other, event in barrier.used.items():
         if other != role and clock[other] <= event:
             because = f"{use.name}: {move.kind} while {run.plan.programs[other].name} may still use it"
@@ -207,7 +206,9 @@ def live(run: Run, role: int, move: Move) -> None:
     barrier.parts = effect.parts
     _next_stage(run, number, run.publish(role))
     state.clock[role] = barrier.completions[-1]
-    if move.kind == "init":
+    if move.kind == "inval":
+        barrier.dead = (*barrier.dead, barrier.stage)
+    else:
         barrier.first = barrier.stage
         barrier.seen = dict.fromkeys(barrier.seen, barrier.stage)
         barrier.fresh = tuple(barrier.seen) if use.invals else ()
@@ -336,11 +337,21 @@ def _must_know(run: Run, role: int, number: int, known: int) -> None:
         return
     step = (role, run.state.at[role])
     if known < barrier.first:
-        run.fail("barrier-init", f"{use.name}: it is used before its initialisation", use.name, run.now(role), step)
+        _not_initialised(run, role, number, step)
         return
     name = run.plan.programs[role].name
     because = f"{use.name}: what {name} contributes can be counted in an earlier phase: nothing orders it after that"
     run.diverge("phase-lapped", because, use.name, run.now(role), step, beyond=barrier.completions[known])
+
+
+def _not_initialised(run: Run, role: int, number: int, step: tuple[int, int] | None = None) -> None:
+    """The role does not know of the last init: where it stands, the barrier can still be dead."""
+    barrier, name = run.state.barriers[number], run.plan.barriers[number].name
+    known = run.state.clock[role][run.roles + number]
+    dead = next(stage for stage in barrier.dead if stage >= known)
+    reached = run.now(role) if dead == known else join(run.now(role), barrier.completions[dead - 1])
+    run.fail("barrier-init", f"{name}: it is used before its initialisation", name, reached, step)
+    run.diverged = run.diverged or f"{name} is used before its initialisation"
 
 
 def _observed(barrier: BarrierState, use: BarrierUse, role: int, clock: Clock) -> bool:

@@ -25,8 +25,8 @@ class Failure:
     `step`, a (role, node) or for a copy that lands (~role, node).
 
     certain: so says the argument in checker.order. astray: it is only certain that roles do something else there than
-    in the run, and what comes of that is open; beyond: what to run after the step, to see. stuck: roles that can
-    never run again. log, length: the run so far.
+    in the run, and what comes of that is open; beyond: what to run after the step, to see. late: (role, event,
+    barrier) of a copy that has not landed. stuck: roles that can never run again. log, length: the run so far.
     """
 
     property: str
@@ -38,13 +38,15 @@ class Failure:
     beyond: tuple[int, ...] = ()
     certain: bool = True
     astray: bool = False
+    late: tuple[int, int, int] | None = None
     log: Sequence[Event] = field(default=(), repr=False, compare=False)
     length: int = 0
 
 
 @dataclass(slots=True)
 class BarrierState:
-    """One mbarrier. stage: completions, inits and invals so far; first: the stage of its first phase.
+    """One mbarrier. stage: completions, inits and invals so far; first: the stage of its first phase;
+    dead: the stages without a live object.
 
     shared: the join of the clocks of this phase's contributions; completions: the clock after each completion, init and
     inval.
@@ -62,6 +64,7 @@ class BarrierState:
     parts: Parts
     stage: int = 0
     first: int = 0
+    dead: tuple[int, ...] = ()
     shared: Clock | None = None
     completions: list[Clock] = field(default_factory=list)
     seen: dict[int, int] = field(default_factory=dict)
@@ -83,6 +86,7 @@ class BarrierState:
             self.parts,
             self.stage,
             self.first,
+            self.dead,
             self.shared,
             list(self.completions),
             dict(self.seen),
@@ -212,6 +216,8 @@ def initial(plan: Plan) -> RunState:
     for use in plan.barriers:
         state = BarrierState(Parts(int(use.initialised), 0, use.arrivals, use.arrivals, 0))
         state.seen = dict.fromkeys(use.distance, 0)
+        if not use.initialised:
+            state.first, state.dead = 1, (0,)
         barriers.append(state)
     return RunState(
         [0] * roles,
