@@ -214,7 +214,7 @@ def _add_collectives(commands: Any) -> None:
     for kind in ("union", "struct"):
         text = f"mainloop and epilogue tensors as a {kind}"
         storage.add_argument(f"--{kind}", dest="storage", action="store_const", const=kind, help=text)
-    _add_common(gemm)
+    _add_common(gemm, "order")
 
 
 def _add_mainloop(parser: argparse.ArgumentParser) -> None:
@@ -238,8 +238,8 @@ def _add_epilogue(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--without", action="append", default=[], metavar="PART", help="leave a part out")
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--engine", choices=ENGINES, default="search", help="search (default), order or smt")
+def _add_common(parser: argparse.ArgumentParser, engine: str = "search") -> None:
+    parser.add_argument("--engine", choices=ENGINES, default=engine, help=f"{', '.join(ENGINES)} ({engine})")
     _add_bounds(parser)
     parser.add_argument("--memory", type=whole(1, 4096), default=0, metavar="GIB", help="default: 3/4 of it")
     parser.add_argument(

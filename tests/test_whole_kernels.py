@@ -1,0 +1,68 @@
+"""Whole kernels as CUTLASS's builder makes them, for every number of k-tiles that its rings can tell apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from checker.check import check_pipeline
+from checker.cli import main
+from checker.order import order
+from spec.builder import parameters
+from spec.gemm import SCHEDULES
+from spec.library import TmaAsync
+
+BUILT = [
+    pytest.param(schedule, bits, tiles, id=f"{schedule}-{'C' if bits else 'void'}-{tiles}")
+    for schedule in SCHEDULES
+    for bits in (16, 0)
+    for tiles in (1, 2, 3)
+    if schedule != "ws" or tiles == 1
+]
+
+
+def kernel(schedule, bits=16, tiles=1, **changes):
+    """The kernel that the builder makes for tiles of 128 x 128 x 64 in f16."""
+    settings = {**parameters(schedule, (128, 128, 64), bits_c=bits), **changes}
+    if schedule != "ws":
+        settings["tiles"] = tiles
+    return SCHEDULES[schedule](**settings)
+
+
+def test_the_configuration_is_the_one_that_was_measured():
+    for bits, shape in ((16, (6, 4, 2, True, False)), (0, (6, 4, 2, False, True))):
+        made = kernel("cooperative", bits)
+        found = (made.stages, made.stages_c, made.stages_d, made.reuse_smem_c, made.delay_tma_store)
+        assert found == shape
+
+
+@pytest.mark.parametrize(("schedule", "bits", "tiles"), BUILT)
+def test_is_proved_for_every_number_of_k_tiles(schedule, bits, tiles):
+    stages = kernel(schedule, bits).stages
+    for k_tiles in range(1, 2 * stages + 2):
+        outcome = order(kernel(schedule, bits, tiles, k_tiles=k_tiles))
+        assert outcome.verdict == "proved", (k_tiles, outcome.verdicts, outcome.why)
+
+
+@pytest.mark.parametrize("k_tiles", [1, 4])
+def test_pingpong_without_its_order_barrier_is_violated(k_tiles):
+    made = kernel("pingpong", tiles=2, k_tiles=k_tiles, without="mma_order,epilogue_order")
+    result = check_pipeline(made, command="gemm", engine="order")
+    assert result.verdict == "violated"
+    assert result.trace is not None and result.trace.steps
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_gemm_is_decided_by_happens_before_unless_told_otherwise(schedule, capsys):
+    assert main(["gemm", "--schedule", schedule, "--format", "json"]) == 0
+    assert '"engine": "order"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("cluster", ["2x2", "4x1", "2x4", "4x4"])
+def test_clusters_are_proved_for_every_trip_count(cluster):
+    trips = "all" if cluster == "2x2" else 5
+    outcome = order(TmaAsync(stages=2, cluster=cluster, trips=trips))
+    assert outcome.verdict == "proved"
+
+
+def test_two_consumer_warpgroups_in_a_cluster():
+    assert order(TmaAsync(stages=2, cluster="2x2", consumers=2, trips=5)).verdict == "proved"
