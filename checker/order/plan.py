@@ -62,6 +62,23 @@ class Move:
     forgets: Names = ()
     forgot: Names = ()
 
+    def standing(self, node: Node) -> Move:
+        """The same operation at another location."""
+        return Move(
+            self.kind,
+            node,
+            node.successors[None],
+            -1,
+            self.thing,
+            self.things,
+            self.far,
+            self.operation,
+            self.uses,
+            self.wants,
+            self.leaves,
+            lasting=self.lasting,
+        )
+
 
 @dataclass
 class BarrierUse:
@@ -256,7 +273,7 @@ class _Planner:
         known = self.known.get(key)
         if known is None:
             known = self.known[key] = self._first(program, node, operation)
-        move = replace(known, node=node, next=node.successors[None])
+        move = known.standing(node)
         held, then = node.held, program.nodes[move.next].held
         if isinstance(operation, op.Group):
             move.over = self._missing(held.in_progress(), then.in_progress())

@@ -250,6 +250,7 @@ def _settle(run: Run, number: int, effect: Effect) -> None:
     if effect.completes or barrier.parts.pending == 0:
         _any_order(run, number)
     if effect.completes:
+        _not_last(run, number)
         _complete(run, number)
     elif barrier.parts.pending == 0 and barrier.parts.negative:
         because = f"{use.name}: more bytes are delivered than were expected"
@@ -296,16 +297,21 @@ def _any_order(run: Run, number: int) -> None:
             because = f"{use.name}: nothing orders an expect_tx before the last arrival of its phase"
             reached = _all_of(run, number, [clock for _, clock in others])
             run.diverge("tx-count", because, use.name, reached, (role, run.node_of(role, event)))
-    for role, event in barrier.open_arrivals:
-        others = [one for one in barrier.contributions if one[1][role] <= event]
-        because = f"{use.name}: arrive.noComplete may be the last arrival of its phase"
-        reached = join(_all_of(run, number, [clock for _, clock in others]), run.clock_at(role, event))
-        run.fail("arrival-count", because, use.name, reached, (role, run.node_of(role, event)))
     if barrier.expected > COUNT_LIMIT or barrier.landed > COUNT_LIMIT:
         because = f"{use.name}: the tx-count can leave its range of +-(2^20-1) bytes"
         reached = _all_of(run, number, [clock for bytes, clock in barrier.contributions if not bytes])
         reached[run.roles + number] = barrier.stage
         run.diverge("tx-count", because, use.name, reached, None)
+
+
+def _not_last(run: Run, number: int) -> None:
+    """Whether each arrive.noComplete is before some other contribution, now that all of them are known."""
+    barrier, use = run.state.barriers[number], run.plan.barriers[number]
+    for role, event in barrier.open_arrivals:
+        others = [one for one in barrier.contributions if one[1][role] <= event]
+        because = f"{use.name}: arrive.noComplete may be the last arrival of its phase"
+        reached = join(_all_of(run, number, [clock for _, clock in others]), run.clock_at(role, event))
+        run.fail("arrival-count", because, use.name, reached, (role, run.node_of(role, event)))
 
 
 def _all_of(run: Run, number: int, clocks: list[Clock]) -> Clock:
