@@ -186,7 +186,7 @@ def _add_collectives(commands: Any) -> None:
         " the box. Exit code 0: all decided, whichever way",
     )
     epilogue.add_argument("--processes", type=whole(1, 1024), default=0, metavar="N", help="default: one per core")
-    _add_common(epilogue)
+    _add_common(epilogue, "order")
 
     mainloop = commands.add_parser(
         "mainloop", help="the TMA and WGMMA mainloop", description="Checks the TMA and WGMMA mainloop."
