@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checker.check import check_pipeline
+from checker.order import order
 from checker.reduction import find_reduction
 from checker.search import explore
 from spec.compile import compile_pipeline
@@ -170,6 +171,23 @@ class UnequalTrips(Wrong):
 def test_wrong_variants_are_found(kernel, expected, cluster):
     assert expected in violated(kernel(cluster=cluster))
     assert expected in violated(kernel(cluster=cluster), reduced=False)
+
+
+@pytest.mark.parametrize("cluster", ["2x1", "1x2", "2x2", "4x1"])
+@pytest.mark.parametrize("kernel", [OwnReleaseOnly, OwnCount, CountOfOne, NoTail, NotArmed, UnequalTrips])
+def test_wrong_variants_are_found_by_happens_before_in_every_shape(kernel, cluster):
+    assert order(Wrong(cluster=cluster)).verdict == "proved"
+    result = check_pipeline(kernel(cluster=cluster), command="spec", engine="order")
+    assert result.verdict == "violated"
+    assert result.trace is not None
+
+
+@pytest.mark.parametrize("cluster", ["2x1", "1x2"])
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("trips", [0, 1, 2, 3, "all"])
+def test_happens_before_agrees_with_the_search(cluster, stages, trips):
+    pipeline = TmaAsync(stages=stages, cluster=cluster, trips=trips)
+    assert order(pipeline).verdict == check_pipeline(pipeline, command="pipeline").verdict == "proved"
 
 
 @pytest.mark.parametrize("trips", [1, 2])
