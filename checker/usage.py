@@ -219,6 +219,7 @@ def _add_collectives(commands: Any) -> None:
 
 def _add_mainloop(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stages", type=whole(1, MAX_STAGES), metavar="N", help="of A and B")
+    parser.add_argument("--cluster", type=cluster, metavar="XxY", help="CTAs of a cluster (1x1), 16 at most")
     parser.add_argument("--mmas-in-flight", type=whole(0, 7), metavar="K", help="K_PIPE_MMAS (1)")
     parser.add_argument("--form", choices=("ss", "rs"), help="rs: A through registers (ss)")
     parser.add_argument("--k-blocks", type=whole(1, 64), metavar="N", help="MMA k-iterations of a k-tile, for rs (4)")

@@ -6,62 +6,31 @@ those of cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized.hpp, in CU
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from spec.ctas import CLUSTER_LIMIT, Cluster
 
-from spec.errors import SpecError
-
-CLUSTER_CTAS = 16
-"""CTAs of a cluster at most; the signalling rule is laid out for as many."""
 WARP, WARPGROUP = 32, 128
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A cluster of x by y CTAs, at most 16."""
-
-    x: int
-    y: int
-
-    def __post_init__(self) -> None:
-        if self.x < 1 or self.y < 1 or self.x * self.y > CLUSTER_CTAS:
-            raise SpecError(f"a cluster of {self.x}x{self.y} CTAs: use 1 to {CLUSTER_CTAS} in all")
-
-    @property
-    def size(self) -> int:
-        return self.x * self.y
-
-    def position(self, cta: int) -> tuple[int, int]:
-        """The x and y of a CTA."""
-        return cta % self.x, cta // self.x
-
-    def shares_row_or_column(self, one: int, other: int) -> bool:
-        """is_same_row_or_col (P:392-397)."""
-        (x, y), (u, v) = self.position(one), self.position(other)
-        return x == u or y == v
-
-
-def all_shapes() -> tuple[Shape, ...]:
+def all_shapes() -> tuple[Cluster, ...]:
     """Every shape of at most 16 CTAs."""
-    sides = range(1, CLUSTER_CTAS + 1)
-    return tuple(Shape(x, y) for x in sides for y in sides if x * y <= CLUSTER_CTAS)
+    sides = range(1, CLUSTER_LIMIT + 1)
+    return tuple(Cluster(x, y) for x in sides for y in sides if x * y <= CLUSTER_LIMIT)
 
 
 # ---------------------------------------------------------------- multicast
 
 
-def multicast_a(shape: Shape, cta: int) -> int:
+def multicast_a(shape: Cluster, cta: int) -> int:
     """The mask of A's tile (S:356-361): the CTAs with the same x need the same rows of A."""
-    x, _ = shape.position(cta)
-    return sum(1 << x + shape.x * y for y in range(shape.y))
+    return sum(1 << other for other in shape.sharing_a(cta))
 
 
-def multicast_b(shape: Shape, cta: int) -> int:
+def multicast_b(shape: Cluster, cta: int) -> int:
     """The mask of B's tile (S:363-368): the CTAs with the same y need the same columns of B."""
-    _, y = shape.position(cta)
-    return sum(1 << x + shape.x * y for x in range(shape.x))
+    return sum(1 << other for other in shape.sharing_b(cta))
 
 
-def writers(shape: Shape, cta: int) -> tuple[int, ...]:
+def writers(shape: Cluster, cta: int) -> tuple[int, ...]:
     """The CTAs whose copies of A or B land in this CTA's stages."""
     masks = ((other, multicast_a(shape, other) | multicast_b(shape, other)) for other in range(shape.size))
     return tuple(other for other, mask in masks if mask >> cta & 1)
@@ -85,7 +54,7 @@ def block_of_lane(lane: int) -> int | None:
     return None if lane % 2 else 4 * (lane // 8) + lane % 8 // 2
 
 
-def signals(shape: Shape, consumers: int, cta: int, thread: int) -> int | None:
+def signals(shape: Cluster, consumers: int, cta: int, thread: int) -> int | None:
     """The CTA whose empty barrier a consumer thread (0 to consumers - 1) of `cta` arrives on (P:340-376), or None.
 
     With more than one CTA and a number of consumers that is neither 32 nor a multiple of 128, nobody signals.
@@ -101,7 +70,7 @@ def signals(shape: Shape, consumers: int, cta: int, thread: int) -> int | None:
     return target
 
 
-def arrivals(shape: Shape, consumers: int) -> tuple[tuple[int, ...], ...]:
+def arrivals(shape: Cluster, consumers: int) -> tuple[tuple[int, ...], ...]:
     """arrivals[cta][source]: how often the consumers of `source` arrive on the empty barrier of `cta` per phase."""
     table = [[0] * shape.size for _ in range(shape.size)]
     for source in range(shape.size):
@@ -112,7 +81,7 @@ def arrivals(shape: Shape, consumers: int) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, table))
 
 
-def empty_count(shape: Shape, consumers: int) -> int:
+def empty_count(shape: Cluster, consumers: int) -> int:
     """What init_barriers (P:311-317) initialises an empty barrier with; `consumers` are threads."""
     if shape.size == 1:
         return consumers

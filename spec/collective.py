@@ -46,8 +46,6 @@ class Collective(Pipeline):
 
     def check_parameters(self) -> None:
         """Raises SpecError for parameters that mean nothing; what CUTLASS's own assertions refuse may well be tried."""
-        if self.cluster != "1x1":
-            raise SpecError(f"cluster={self.cluster}: the collectives are modelled for one CTA, use 1x1")
         for part in self.left_out:
             if part not in self.parts():
                 raise SpecError(f"without={part!r}: {self.name} has {', '.join(self.parts())}")

@@ -17,11 +17,15 @@ class Cluster:
     x: int = 1
     y: int = 1
 
+    def __post_init__(self) -> None:
+        if self.x < 1 or self.y < 1 or self.size > CLUSTER_LIMIT:
+            raise SpecError(f"a cluster of {self.x}x{self.y} CTAs: use XxY with 1 to {CLUSTER_LIMIT} CTAs")
+
     @staticmethod
     def parse(text: str) -> Cluster:
         """`XxY`, as ClusterShape_MNK without its last extent; raises SpecError outside 1 to 16 CTAs."""
         x, _, y = str(text).partition("x")
-        if not (x.isdigit() and y.isdigit()) or not 1 <= int(x) * int(y) <= CLUSTER_LIMIT:
+        if not (x.isdigit() and y.isdigit()):
             raise SpecError(f"cluster {text!r}: use XxY with 1 to {CLUSTER_LIMIT} CTAs, for example 2x1")
         return Cluster(int(x), int(y))
 
@@ -45,6 +49,11 @@ class Cluster:
         """The CTAs that work on the same columns of B: the multicast mask of B (same j, every i)."""
         _, j = self.position(rank)
         return tuple(self.rank(i, j) for i in range(self.x))
+
+    def shares_row_or_column(self, one: int, other: int) -> bool:
+        """is_same_row_or_col (sm90_pipeline.hpp:392-397)."""
+        (i, j), (k, m) = self.position(one), self.position(other)
+        return i == k or j == m
 
     def sharing(self, rank: int) -> tuple[int, ...]:
         """The x + y - 1 CTAs in the same row or column, in the order of their ranks: all that write this CTA's

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeAlias
 
+from spec.cluster import empty_count, signals
 from spec.handles import Array
 from spec.layout import Component
 from spec.operations import Operation
@@ -84,12 +85,8 @@ class PipelineTmaAsync(_Ring):
     def __init__(
         self, stages: Parameter = "stages", *, producers: Parameter = 1, consumers: Parameter, bytes: Parameter
     ) -> None:
-        def releases(owner: Pipeline) -> int:
-            threads = owner.value(consumers)
-            return threads if owner._shape.size == 1 else len(owner._shape.sharing(0)) * _warpgroups(threads)
-
-        super().__init__(stages, full=producers, empty=releases)
-        self.bytes = bytes
+        self.consumers, self.bytes = consumers, bytes
+        super().__init__(stages, full=producers, empty=lambda owner: empty_count(owner._shape, owner.value(consumers)))
 
     def producer_acquire(self, state: PipelineState, token: bool = WAIT_AGAIN, *, leader: bool = True) -> Body:
         """:512-536: wait until the stage is empty; the leader arms the full barrier."""
@@ -104,24 +101,23 @@ class PipelineTmaAsync(_Ring):
 
     def consumer_release(self, state: PipelineState, me: Threads) -> Body:
         """:628-630: every consumer thread arrives; in a cluster one thread per warpgroup and CTA to signal (:92-118,
-        :350-377).
+        :350-377), wherever in the warpgroup it is.
         """
         if self.owner._shape.size == 1:
             yield from self._release(state, me.threads)
             return
-        for cta in self.owner._shape.sharing(me.cta):
-            yield self.empty[state].on(cta).arrive(_warpgroups(me.threads))
+        consumers = self.owner.value(self.consumers)
+        threads = range(me.first, me.first + me.threads)
+        targets = [signals(self.owner._shape, consumers, me.cta, thread) for thread in threads]
+        for cta in range(self.owner._shape.size):
+            if cta in targets:
+                yield self.empty[state].on(cta).arrive(targets.count(cta))
 
     def producer_tail(self, state: PipelineState) -> Body:
         """:448-454: wait until every stage that was issued has been released."""
         for _ in range(state.stages):
             yield from self._wait_empty(state, WAIT_AGAIN)
             state = state + 1
-
-
-def _warpgroups(threads: int) -> int:
-    """ceil_div(threads, NumThreadsPerWarpGroup)."""
-    return -(-threads // 128)
 
 
 class PipelineTransactionAsync(_Ring):

@@ -1,4 +1,4 @@
-"""CUTLASS's warp-specialised TMA GEMM kernels for SM90, for one CTA: mainloop, epilogue, and what orders the two.
+"""CUTLASS's warp-specialised TMA GEMM kernels for SM90: mainloop, epilogue, and what orders the two.
 
 Line numbers are those of gemm/kernel/sm90_gemm_tma_warpspecialized.hpp (ws), ..._cooperative.hpp and ..._pingpong.hpp
 in CUTLASS 4.2. Barriers are initialised before the roles start, as the kernels do in front of their first
@@ -75,7 +75,7 @@ class GemmWs(Gemm):
     def load_warp(self, me: Threads) -> Body:
         """ws:430-467."""
         if me.leader:
-            write = yield from self.mainloop_load(self.mainloop.producer_start())
+            write = yield from self.mainloop_load(self.mainloop.producer_start(), me)
             yield from self.mainloop_load_tail(write)
         if self.load_needed:
             if self.has("warp_sync"):
@@ -122,7 +122,7 @@ class PersistentGemm(Gemm):
         arrive = self.has("load_order") and self.load_needed
         for _ in self.loop():
             if me.leader:
-                write = yield from self.mainloop_load(write)
+                write = yield from self.mainloop_load(write, me)
             if arrive:
                 yield from self.load_order.arrive(order, MAINLOOP, me)
                 arrive = False

@@ -49,8 +49,13 @@ class MainloopCollective(Collective):
     collective_wgmma: bool = True
 
     mainloop = PipelineTmaAsync(consumers="mma_threads", bytes=lambda self: self.bytes_a + self.bytes_b)
-    a = Tensor("stages", "bytes_a", lambda self: self.mainloop_address)
-    b = Tensor("stages", "bytes_b", lambda self: self.mainloop_address + self.stages * self.bytes_a)
+    a = Tensor("stages", "bytes_a", lambda self: self.mainloop_address, parts=lambda self: _slices(self.shape.y))
+    b = Tensor(
+        "stages",
+        "bytes_b",
+        lambda self: self.mainloop_address + self.stages * self.bytes_a,
+        parts=lambda self: _slices(self.shape.x),
+    )
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -100,14 +105,21 @@ class MainloopCollective(Collective):
 
     # -- producer
 
-    def mainloop_load(self, write: PipelineState) -> Advanced:
+    def mainloop_load(self, write: PipelineState, me: Threads) -> Advanced:
         """`load`, ss:309-377, by the elected lane: A and B of every k-tile; gives the state for the next output
-        tile.
+        tile. In a cluster the CTA loads its slice of A for all with the same rows, and of B for all with the same
+        columns.
         """
+        i, j = self.shape.position(me.cta)
+        slices = (
+            (self.a, _slices(self.shape.y)[j], self.shape.sharing_a(me.cta)),
+            (self.b, _slices(self.shape.x)[i], self.shape.sharing_b(me.cta)),
+        )
         for _ in self.k_loop():
             yield from self.mainloop.producer_acquire(write)
-            yield self.a.part("stage", write).load(signals=self.mainloop.full[write])
-            yield self.b.part("stage", write).load(signals=self.mainloop.full[write])
+            for tensor, name, ctas in slices:
+                multicast = ctas if self.shape.size > 1 else None
+                yield tensor.part(name, write).load(signals=self.mainloop.full[write], multicast=multicast)
             write = write + 1
         return write
 
@@ -126,8 +138,7 @@ class MainloopCollective(Collective):
         """`mma_tail`, ss:562-577: waits for all WGMMAs and releases what is left; gives the state after it."""
         if self.has("mma_tail"):
             yield self.mma_wait(0)
-            if self.collective_wgmma and me.threads < WARPGROUP:
-                yield self.warp_sync()
+            yield from self._together(me)
             for stage in range(left):
                 yield from self.mainloop.consumer_release(release + stage, me)
         return release + left
@@ -149,7 +160,7 @@ class MainloopCollective(Collective):
 
     def _k_tile_ss(self, read: PipelineState) -> Body:
         yield from self.mainloop.consumer_wait(read)
-        yield self.mma(self.a.part("stage", read), self.b.part("stage", read))
+        yield self.mma(*self.a.all_parts(read), *self.b.all_parts(read))
 
     def _mma_rs(self, read: PipelineState, me: Threads) -> Consumed:
         """rs:496-730. A k-tile is released while the next one is computed, at its k-block 1."""
@@ -159,7 +170,7 @@ class MainloopCollective(Collective):
         for _ in range(last):
             yield from self._k_block_rs(now)
         yield self.mma_wait(self.wait_group)
-        yield self.b.part("stage", now).mma()
+        yield self.mma(*self.b.all_parts(now))
         if self.k_tiles in (0, 1):
             return release, 1
         yield from self._load_a(read)
@@ -172,20 +183,22 @@ class MainloopCollective(Collective):
         for block in range(last):
             yield from self._k_block_rs(read)
             release = yield from self._after_block(block, release, me)
-        yield self.b.part("stage", read).mma()
+        yield self.mma(*self.b.all_parts(read))
         return read, 1
 
     def _load_a(self, read: PipelineState) -> Body:
         yield from self.mainloop.consumer_wait(read)
-        yield self.a.part("stage", read).read()
+        for tile in self.a.all_parts(read):
+            yield tile.read()
 
     def _k_block_rs(self, now: PipelineState, following: PipelineState | None = None) -> Body:
         """Loads A for the next k-block, which may be that of the following k-tile, and issues this k-block's WGMMA."""
         if following is None:
-            yield self.a.part("stage", now).read()
+            for tile in self.a.all_parts(now):
+                yield tile.read()
         else:
             yield from self._load_a(following)
-        yield self.b.part("stage", now).mma()
+        yield self.mma(*self.b.all_parts(now))
 
     def _after_block(self, block: int, release: PipelineState, me: Threads) -> Advanced:
         if block != self.release_block:
@@ -198,8 +211,22 @@ class MainloopCollective(Collective):
         if self.release == "before":
             yield from self.mainloop.consumer_release(release, me)
         yield self.mma_wait(self.wait_group)
+        if self.shape.size > 1:
+            yield from self._together(me)
         if self.release == "after":
             yield from self.mainloop.consumer_release(release, me)
+
+    def _together(self, me: Threads) -> Body:
+        """What the wait for a WGMMA group shows one warp of the others of its warpgroup. Where all threads arrive by
+        themselves, as they do with one CTA, only the last wait needs it.
+        """
+        if self.collective_wgmma and me.threads < WARPGROUP:
+            yield self.warp_sync()
+
+
+def _slices(count: int) -> tuple[str, ...]:
+    """The parts of a stage that different CTAs load."""
+    return ("stage",) if count == 1 else tuple(f"slice{number}" for number in range(count))
 
 
 class Mainloop(MainloopCollective):
@@ -217,8 +244,8 @@ class Mainloop(MainloopCollective):
         return WARPGROUP * self.consumers
 
     @role(threads=1)
-    def load_warp(self) -> Body:
-        write = yield from self.mainloop_load(self.mainloop.producer_start())
+    def load_warp(self, me: Threads) -> Body:
+        write = yield from self.mainloop_load(self.mainloop.producer_start(), me)
         yield from self.mainloop_load_tail(write)
 
     @role(warpgroups=1, copies="consumers")

@@ -61,6 +61,8 @@ class Threads:
     copy: int
     cta: int = 0
     """The rank of the CTA in its cluster."""
+    first: int = 0
+    """Threads of the role before these, if it is split."""
 
     @property
     def leader(self) -> bool:

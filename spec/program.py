@@ -92,7 +92,7 @@ def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
             label = pipeline._shape.home(cta) + (f"{name}{copy}" if copies > 1 else name)
             for index, part in enumerate(split):
                 full = f"{label}.{index}" if len(split) > 1 else label
-                walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta))
+                walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta, sum(split[:index])))
                 programs.append(Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta)))
     if not programs:
         what = f"{pipeline.name} has no role: mark a generator method with @role(warps=1)"

@@ -17,7 +17,7 @@ from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result
 from spec import cluster, hopper, software_barriers
 from spec.claims import designs, rings, state_arithmetic
 from spec.claims.state_arithmetic import NUMBERS, State, advance, increment
-from spec.cluster import CLUSTER_CTAS, WARPGROUP, Shape, all_shapes, arrivals, block_of, block_of_lane, empty_count
+from spec.cluster import WARPGROUP, all_shapes, arrivals, block_of, block_of_lane, empty_count
 from spec.ctas import Cluster
 from spec.errors import SpecError
 from spec.launch_control import LaunchControl
@@ -272,10 +272,10 @@ def test_a_label_that_does_not_exist():
 
 def test_a_warpgroup_divides_all_blocks_among_its_warps():
     blocks = [block_of(thread) for thread in range(WARPGROUP)]
-    assert sorted(block for block in blocks if block is not None) == list(range(CLUSTER_CTAS))
+    assert sorted(block for block in blocks if block is not None) == list(range(cluster.CLUSTER_LIMIT))
     by_warp = [[block for block in blocks[32 * w : 32 * w + 32] if block is not None] for w in range(4)]
     assert by_warp == [[0, 5, 10, 15], [4, 1, 14, 11], [8, 13, 2, 7], [12, 9, 6, 3]]
-    assert [block_of_lane(lane) for lane in range(0, 32, 2)] == list(range(CLUSTER_CTAS))
+    assert [block_of_lane(lane) for lane in range(0, 32, 2)] == list(range(cluster.CLUSTER_LIMIT))
     assert all(block_of_lane(lane) is None for lane in range(1, 32, 2))
 
 
@@ -305,8 +305,8 @@ def test_masks_are_those_of_the_language():
 
 
 def test_a_cluster_of_17_is_refused():
-    with pytest.raises(SpecError, match="use 1 to 16"):
-        Shape(17, 1)
+    with pytest.raises(SpecError, match="use XxY with 1 to 16 CTAs"):
+        Cluster(17, 1)
 
 
 def test_an_enumeration_finds_one_arrival_too_many():

@@ -125,7 +125,7 @@ def test_load_tail_is_for_clusters():
         ({"pending": 8}, r"wgmma.wait_group 8: use 0 to 7"),
         ({"k_tiles": -1}, "k_tiles=-1: use 0 or more"),
         ({"bytes_a": 24}, "a stage of 24 bytes: use a multiple of 16"),
-        ({"cluster": "2x1"}, "cluster=2x1: the collectives are modelled for one CTA"),
+        ({"cluster": "4x5"}, "a cluster of 4x5 CTAs: use XxY with 1 to 16 CTAs"),
     ],
 )
 def test_parameters_without_meaning(parameters, message):

@@ -10,6 +10,7 @@ from checker.order import order
 from spec.builder import parameters
 from spec.gemm import SCHEDULES
 from spec.library import TmaAsync
+from spec.mainloop import Mainloop
 
 BUILT = [
     pytest.param(schedule, bits, tiles, id=f"{schedule}-{'C' if bits else 'void'}-{tiles}")
@@ -55,6 +56,45 @@ def test_pingpong_without_its_order_barrier_is_violated(k_tiles):
 def test_gemm_is_decided_by_happens_before_unless_told_otherwise(schedule, capsys):
     assert main(["gemm", "--schedule", schedule, "--format", "json"]) == 0
     assert '"engine": "order"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("cluster", ["2x1", "1x2", "2x2"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_whole_kernels_in_clusters(schedule, cluster):
+    """Each CTA loads slices of A and B for others; a release goes to all that write the stage."""
+    assert order(kernel(schedule, tiles=3, k_tiles=8, cluster=cluster)).verdict == "proved"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_clusters_need_wgmma_groups_to_belong_to_the_warpgroup(schedule):
+    """One warp releases a stage for all four: with one CTA every thread does, and only the ws union needs it."""
+    made = kernel(schedule, tiles=2, k_tiles=8, cluster="2x1", collective_wgmma=False)
+    assert order(made).verdicts["race"] == "violated"
+    made = kernel(schedule, tiles=2, k_tiles=8, collective_wgmma=False)
+    assert order(made).verdict == "proved"
+
+
+@pytest.mark.parametrize("without", ["load_tail", "mma_tail"])
+def test_the_tails_of_a_mainloop_in_a_cluster(without):
+    made = Mainloop(stages=2, k_tiles=3, cluster="2x1")
+    assert check_pipeline(made, command="mainloop").verdict == order(made).verdict == "proved"
+    wrong = Mainloop(stages=2, k_tiles=3, cluster="2x1", without=without)
+    expected = {"load_tail": "exit-hazard", "mma_tail": "deadlock"}[without]
+    found = {f.id for f in check_pipeline(wrong, command="mainloop").findings if f.verdict == "violated"}
+    assert expected in found
+    assert order(wrong).verdicts[expected] == "violated"
+
+
+@pytest.mark.parametrize("consumers", [64, 200])
+def test_a_cluster_with_an_odd_number_of_consumers_is_never_released(consumers):
+    """Nobody signals unless there are 32 or a multiple of 128 consumers (sm90_pipeline.hpp:360-377)."""
+
+    class Odd(Mainloop):
+        @property
+        def mma_threads(self):
+            return consumers
+
+    assert order(Odd(stages=2, k_tiles=3, cluster="2x1")).verdicts["deadlock"] == "violated"
 
 
 @pytest.mark.parametrize("cluster", ["2x2", "4x1", "2x4", "4x4"])

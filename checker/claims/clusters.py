@@ -11,7 +11,6 @@ from checker.result import PROVED, VIOLATED
 from spec.claims.clusters import ClusterInit, MulticastArrivals
 from spec.cluster import (
     WARPGROUP,
-    Shape,
     all_shapes,
     arrivals,
     empty_count,
@@ -20,7 +19,9 @@ from spec.cluster import (
     signals,
     writers,
 )
-from spec.launch_control import WARP, LaunchControl
+from spec.collective import WARP
+from spec.ctas import Cluster
+from spec.launch_control import LaunchControl
 from spec.library import TmaAsync
 
 CONSUMERS = (32, 64, 128, 200, 256, 384)
@@ -28,7 +29,7 @@ CONSUMERS = (32, 64, 128, 200, 256, 384)
 Cases = Iterable[tuple[bool, str]]
 
 
-def _every_shape(name: str, cases: Callable[[Shape, int], Cases], predicts: str = PROVED) -> list[Point]:
+def _every_shape(name: str, cases: Callable[[Cluster, int], Cases], predicts: str = PROVED) -> list[Point]:
     """One enumeration for each shape of at most 16 CTAs and each number of consumer threads."""
     found = []
     for shape in all_shapes():
@@ -39,10 +40,10 @@ def _every_shape(name: str, cases: Callable[[Shape, int], Cases], predicts: str 
     return found
 
 
-def _arrivals_are(count: Callable[[Shape, int], int]) -> Callable[[Shape, int], Cases]:
+def _arrivals_are(count: Callable[[Cluster, int], int]) -> Callable[[Cluster, int], Cases]:
     """On every empty barrier as many threads arrive per phase as the formula says, at least one (mbarrier.init)."""
 
-    def cases(shape: Shape, consumers: int) -> Cases:
+    def cases(shape: Cluster, consumers: int) -> Cases:
         for cta, sources in enumerate(arrivals(shape, consumers)):
             total, wanted = sum(sources), count(shape, consumers)
             right = total == wanted and wanted >= 1
@@ -51,7 +52,7 @@ def _arrivals_are(count: Callable[[Shape, int], int]) -> Callable[[Shape, int], 
     return cases
 
 
-def _one_each(shape: Shape, consumers: int) -> Cases:
+def _one_each(shape: Cluster, consumers: int) -> Cases:
     """Each warpgroup of each CTA arrives once on each CTA in its row or column, and nowhere else."""
     for source in range(shape.size):
         for group in range(0, consumers, WARPGROUP):
@@ -64,7 +65,7 @@ def _one_each(shape: Shape, consumers: int) -> Cases:
                 yield sent == wanted, f"a warpgroup of CTA {source} sends {sent} arrivals to CTA {cta}, not {wanted}"
 
 
-def _row_and_column(shape: Shape, consumers: int) -> Cases:
+def _row_and_column(shape: Cluster, consumers: int) -> Cases:
     for cta in range(shape.size):
         mine = writers(shape, cta)
         near = tuple(other for other in range(shape.size) if shape.shares_row_or_column(other, cta))
@@ -72,21 +73,21 @@ def _row_and_column(shape: Shape, consumers: int) -> Cases:
         yield right, f"CTA {cta} is written by {mine}, and its row and column are {near}"
 
 
-def _reach(shape: Shape, consumers: int) -> Cases:
+def _reach(shape: Cluster, consumers: int) -> Cases:
     """The masks of A and B are one row and one column of the cluster, which meet in the CTA itself."""
     for cta in range(shape.size):
         both = multicast_a(shape, cta) & multicast_b(shape, cta)
         yield both == 1 << cta, f"the masks of CTA {cta} have {both:b} in common"
 
 
-def _first_of_warp(shape: Shape, consumers: int) -> Cases:
+def _first_of_warp(shape: Cluster, consumers: int) -> Cases:
     for cta in range(shape.size):
         found = [thread for thread in range(consumers) if signals(shape, consumers, cta, thread) is not None]
         first = list(range(0, consumers, WARP))
         yield found == first, f"in CTA {cta} threads {_few(found)} signal, not {_few(first)}"
 
 
-def _all_threads(shape: Shape, consumers: int) -> Cases:
+def _all_threads(shape: Cluster, consumers: int) -> Cases:
     for thread in range(consumers):
         target = signals(shape, consumers, 0, thread)
         yield target == 0, f"thread {thread} of {consumers} signals {target}"
@@ -162,14 +163,14 @@ ROWS: tuple[Claim, ...] = (
             *(
                 Point(
                     {"cluster": "1x1", "consumers": n},
-                    enumerated("threads that signal", {}, partial(_all_threads, Shape(1, 1), n)),
+                    enumerated("threads that signal", {}, partial(_all_threads, Cluster(1, 1), n)),
                 )
                 for n in CONSUMERS
             ),
             *(
                 Point(
                     {"cluster": "1x1", "consumers": n},
-                    enumerated("count", {}, partial(_arrivals_are(empty_count), Shape(1, 1), n)),
+                    enumerated("count", {}, partial(_arrivals_are(empty_count), Cluster(1, 1), n)),
                 )
                 for n in CONSUMERS
             ),

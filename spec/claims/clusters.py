@@ -79,10 +79,10 @@ class TwoTiles(MainloopCollective):
         return WARPGROUP
 
     @role(threads=1)
-    def load_warp(self) -> Body:
+    def load_warp(self, me: Threads) -> Body:
         write: PipelineState = self.mainloop.producer_start()
         for _ in range(self.tiles):
-            after = yield from self.mainloop_load(write)
+            after = yield from self.mainloop_load(write, me)
             write = after if self.load_advances else self.mainloop.producer_start()
         yield from self.mainloop_load_tail(write)
 
