@@ -23,11 +23,7 @@ def meet(run: Run, role: int, move: Move) -> None:
     state, number = run.state, move.thing
     meeting, use = state.meetings[number], run.plan.meetings[number]
     operation, step = move.node.operation, (role, state.at[role])
-    known = state.clock[role][_component(run, number)]
-    if known < meeting.stage:
-        because = f"{use.name}: {run.plan.programs[role].name} can arrive before the last generation is complete"
-        beyond = meeting.completions[known]
-        run.diverge("named-barrier", because, use.name, run.now(role), step, beyond=beyond)
+    _must_know(run, role, number, step)
     if isinstance(operation, op.NamedSync):
         _must_be_together(run, role, move, operation)
     met = _arrive(run, role, operation, meeting, use)
@@ -48,6 +44,16 @@ def meet(run: Run, role: int, move: Move) -> None:
         state.inside[role] = number
     if met.completes:
         _release(run, number, role)
+
+
+def _must_know(run: Run, role: int, number: int, step: tuple[int, int]) -> None:
+    """An arrival is after the completion of the generation before."""
+    state, meeting, use = run.state, run.state.meetings[number], run.plan.meetings[number]
+    known = state.clock[role][_component(run, number)]
+    if known < meeting.stage:
+        because = f"{use.name}: {run.plan.programs[role].name} can arrive before the last generation is complete"
+        beyond = meeting.completions[known]
+        run.diverge("named-barrier", because, use.name, run.now(role), step, beyond=beyond)
 
 
 def _must_be_together(run: Run, role: int, move: Move, sync: op.NamedSync) -> None:

@@ -30,10 +30,7 @@ def access(run: Run, role: int, move: Move) -> None:
         look_back(run, role, use)
         if use.far >= 0:
             ctas.reach(run, role, use.far, use.access.object)
-    for buffer, tag in move.wants:
-        if state.content.get(buffer) != tag:
-            because = f"{run.plan.programs[role].name} reads {buffer} for {tag!r} and finds other data in it"
-            run.fail("stale-read", because, buffer, run.now(role), (role, state.at[role]))
+    _must_find(run, role, move)
     for use in move.uses:
         spans = state.regions[use.bytes].setdefault(role, Spans())
         end = NEVER if move.lasting else event
@@ -48,6 +45,15 @@ def access(run: Run, role: int, move: Move) -> None:
             else:
                 spans.raw_read = NEVER
     leave(run, *move.leaves)
+
+
+def _must_find(run: Run, role: int, move: Move) -> None:
+    """Reads find what they expect."""
+    state = run.state
+    for buffer, tag in move.wants:
+        if state.content.get(buffer) != tag:
+            because = f"{run.plan.programs[role].name} reads {buffer} for {tag!r} and finds other data in it"
+            run.fail("stale-read", because, buffer, run.now(role), (role, state.at[role]))
 
 
 def load(run: Run, role: int, move: Move) -> None:
@@ -118,17 +124,23 @@ def look_back(run: Run, role: int, use: Use) -> None:
                 _race(run, role, use, other, spans, known)
             if use.asynchronous and (known <= spans.raw_write or (strict and use.write and known <= spans.raw_read)):
                 _missing_fence(run, role, use, other, spans, known)
-        for barrier, (stage, other, event) in state.flights[number].items():
-            if clock[run.roles + barrier] <= stage:
-                reached = run.now(role)
-                if reached[other] <= event:
-                    reached = join(reached, run.clock_at(other, event + 1))
-                name = plan.programs[role].name
-                because = f"{name} starts {describe(use.access)} while a bulk copy is still writing it"
-                step = (role, state.at[role])
-                run.fail("race", because, use.access.object, reached, step, late=(other, event, barrier))
-                run.suspect("stale-read", because, use.access.object, reached, step)
-                run.raced = True
+        _must_have_landed(run, role, use, number)
+
+
+def _must_have_landed(run: Run, role: int, use: Use, number: int) -> None:
+    """Copies into these bytes are known to have landed."""
+    state, plan, clock = run.state, run.plan, run.state.clock[role]
+    for barrier, (stage, other, event) in state.flights[number].items():
+        if clock[run.roles + barrier] <= stage:
+            reached = run.now(role)
+            if reached[other] <= event:
+                reached = join(reached, run.clock_at(other, event + 1))
+            name = plan.programs[role].name
+            because = f"{name} starts {describe(use.access)} while a bulk copy is still writing it"
+            step = (role, state.at[role])
+            run.fail("race", because, use.access.object, reached, step, late=(other, event, barrier))
+            run.suspect("stale-read", because, use.access.object, reached, step)
+            run.raced = True
 
 
 def _race(run: Run, role: int, use: Use, other: int, spans: Spans, known: int) -> None:

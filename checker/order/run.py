@@ -105,7 +105,9 @@ class Run:
             known for known in self.failures if (known.property, known.certain) == (failure.property, failure.certain)
         ]
         if len(alike) < ALTERNATIVES and failure not in alike:
-            self.failures.append(replace(failure, log=self.state.log, length=len(self.state.log)))
+            self.failures.append(
+                replace(failure, log=self.state.log, length=len(self.state.log), given=tuple(self.state.given or ()))
+            )
 
     # -- events
 

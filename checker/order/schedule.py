@@ -56,6 +56,8 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
         attempts.append((*failure.reached[:roles], *every_copy))
     elif failure.certain:
         attempts.append(())
+    if failure.given:
+        attempts += [tuple(map(max, reached, failure.given)) for reached in attempts if reached]
     for reached, leave in ((reached, leave) for reached in attempts for leave in (True, False)):
         player = _Player(machine, plan, failure.property)
         player.play(_before(failure, reached, roles))

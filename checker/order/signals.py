@@ -70,6 +70,13 @@ def may_signal(run: Run, role: int, number: int) -> None:
         run.fail("barrier-init", because, use.name, _within(run, role, number), step, happened=True)
         return
     _must_know(run, role, number, clock[run.roles + number])
+    _must_be_fenced(run, role, number, step)
+
+
+def _must_be_fenced(run: Run, role: int, number: int, step: tuple[int, int]) -> None:
+    """A copy is after the fence that shows it the initialisation of the barrier that it signals."""
+    state, use = run.state, run.plan.barriers[number]
+    barrier, clock = state.barriers[number], state.clock[role]
     for other, fenced in barrier.unfenced.items():
         if (state.done[role] if other == role else clock[other]) <= fenced:
             name = run.plan.programs[other].name
@@ -122,8 +129,8 @@ def wait(run: Run, role: int, move: Move) -> bool:
     assert isinstance(operation, op.Wait) and not isinstance(operation.phase, op.Token)
     parity = int(operation.phase)
     distance = 1 - parity if role in barrier.fresh else move.node.distance
-    seen, known = barrier.seen[role], state.clock[role][run.roles + number]
-    passes, illegal = steps.wait(barrier.parts, parity, barrier.stage - seen, distance)
+    known = state.clock[role][run.roles + number]
+    passes, illegal = steps.wait(barrier.parts, parity, barrier.stage - barrier.seen[role], distance)
     if passes and operation.remote:
         for property, because in steps.remote_wait(operation.kind):
             step = (role, state.at[role])
@@ -136,9 +143,7 @@ def wait(run: Run, role: int, move: Move) -> bool:
     if known < barrier.first:
         _not_initialised(run, role, number)
     elif distance > 1:
-        for property, because in steps.wait(barrier.parts, parity, known - seen, distance)[1]:
-            run.fail(property, f"{use.name}: {because}", use.name, run.now(role))
-            run.diverged = run.diverged or because
+        _must_not_be_early(run, role, number, parity, distance)
     return passes
 
 
@@ -195,14 +200,7 @@ def live(run: Run, role: int, move: Move) -> None:
     if move.kind == "init" and clock[run.roles + number] < barrier.stage:
         because = f"{use.name}: nothing orders its init after the last inval"
         run.fail("barrier-init", because, use.name, run.now(role), step)
-    for other, event in barrier.used.items():
-        if other != role and clock[other] <= event:
-            because = f"{use.name}: {move.kind} while {run.plan.programs[other].name} may still use it"
-            reached = join(run.now(role), run.clock_at(other, event))
-            run.fail("barrier-init", because, use.name, reached, step, beyond=run.clock_at(other, event + 1))
-    if any(bytes for bytes, _ in barrier.contributions):
-        because = f"{use.name}: {move.kind} while bytes of its current phase may still be in flight"
-        run.fail("barrier-init", because, use.name, run.now(role), step)
+    _must_be_unused(run, role, move, step)
     barrier.parts = effect.parts
     _next_stage(run, number, run.publish(role))
     state.clock[role] = barrier.completions[-1]
@@ -214,6 +212,20 @@ def live(run: Run, role: int, move: Move) -> None:
         barrier.fresh = tuple(barrier.seen) if use.invals else ()
         barrier.required, barrier.witness, barrier.used = {}, {}, {}
         barrier.unfenced[role] = barrier.hidden[role] = NEVER
+
+
+def _must_be_unused(run: Run, role: int, move: Move, step: tuple[int, int]) -> None:
+    """Everything that was done to the barrier is before its inval."""
+    barrier, use = run.state.barriers[move.thing], run.plan.barriers[move.thing]
+    clock = run.state.clock[role]
+    for other, event in barrier.used.items():
+        if other != role and clock[other] <= event:
+            because = f"{use.name}: {move.kind} while {run.plan.programs[other].name} may still use it"
+            reached = join(run.now(role), run.clock_at(other, event))
+            run.fail("barrier-init", because, use.name, reached, step, beyond=run.clock_at(other, event + 1))
+    if any(bytes for bytes, _ in barrier.contributions):
+        because = f"{use.name}: {move.kind} while bytes of its current phase may still be in flight"
+        run.fail("barrier-init", because, use.name, run.now(role), step)
 
 
 # ---------------------------------------------------------------- phases
@@ -245,7 +257,7 @@ def _add(barrier: BarrierState, operation: op.Operation, role: int, event: int, 
 
 def _settle(run: Run, number: int, effect: Effect) -> None:
     """A contribution has been made. With no arrival pending, could another order have completed the phase before?"""
-    barrier, use = run.state.barriers[number], run.plan.barriers[number]
+    barrier = run.state.barriers[number]
     barrier.parts = effect.parts
     if effect.completes or barrier.parts.pending == 0:
         _any_order(run, number)
@@ -253,10 +265,16 @@ def _settle(run: Run, number: int, effect: Effect) -> None:
         _not_last(run, number)
         _complete(run, number)
     elif barrier.parts.pending == 0 and barrier.parts.negative:
-        because = f"{use.name}: more bytes are delivered than were expected"
-        reached = run.everything()
-        reached[run.roles + number] = barrier.stage
-        run.diverge("tx-count", because, use.name, reached, None)
+        _too_many_bytes(run, number)
+
+
+def _too_many_bytes(run: Run, number: int) -> None:
+    """All arrivals have been made, and more bytes have landed than were expected: the phase could end before."""
+    barrier, use = run.state.barriers[number], run.plan.barriers[number]
+    reached = run.everything()
+    reached[run.roles + number] = barrier.stage
+    because = f"{use.name}: more bytes are delivered than were expected"
+    run.diverge("tx-count", because, use.name, reached, None)
 
 
 def _complete(run: Run, number: int) -> None:
@@ -265,6 +283,12 @@ def _complete(run: Run, number: int) -> None:
     stage = barrier.stage
     assert barrier.shared is not None
     clock = _next_stage(run, number, barrier.shared)
+    _must_have_passed(run, number, stage, clock)
+
+
+def _must_have_passed(run: Run, number: int, stage: int, clock: Clock) -> None:
+    """Whoever waited for the phase before is before the completion of this one."""
+    barrier = run.state.barriers[number]
     for who, (seen, event, stand) in barrier.required.items():
         role = ~who if who < 0 else who
         if seen == stage and clock[role] <= event:
@@ -348,6 +372,15 @@ def _must_know(run: Run, role: int, number: int, known: int) -> None:
     name = run.plan.programs[role].name
     because = f"{use.name}: what {name} contributes can be counted in an earlier phase: nothing orders it after that"
     run.diverge("phase-lapped", because, use.name, run.now(role), step, beyond=barrier.completions[known])
+
+
+def _must_not_be_early(run: Run, role: int, number: int, parity: int, distance: int) -> None:
+    """A wait that skips phases is for one whose predecessor is known to be complete."""
+    barrier, name = run.state.barriers[number], run.plan.barriers[number].name
+    known = run.state.clock[role][run.roles + number] - barrier.seen[role]
+    for property, because in steps.wait(barrier.parts, parity, known, distance)[1]:
+        run.fail(property, f"{name}: {because}", name, run.now(role))
+        run.diverged = run.diverged or because
 
 
 def _not_initialised(run: Run, role: int, number: int, step: tuple[int, int] | None = None) -> None:

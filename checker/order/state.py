@@ -26,7 +26,8 @@ class Failure:
 
     certain: so says the argument in checker.order. astray: it is only certain that roles do something else there than
     in the run, and what comes of that is open; beyond: what to run after the step, to see. late: (role, event,
-    barrier) of a copy that has not landed. stuck: roles that can never run again. log, length: the run so far.
+    barrier) of a copy that has not landed. given: after every setmaxnreg.dec so far. stuck: roles that can never run
+    again. log, length: the run so far.
     """
 
     property: str
@@ -39,6 +40,7 @@ class Failure:
     certain: bool = True
     astray: bool = False
     late: tuple[int, int, int] | None = None
+    given: tuple[int, ...] = ()
     log: Sequence[Event] = field(default=(), repr=False, compare=False)
     length: int = 0
 
@@ -168,7 +170,8 @@ class RunState:
     """Everything about a run that what comes next can depend on.
 
     raw: by role, regions with unfenced accesses. free: registers in the pool of each CTA. reached: by CTA, the last
-    event and its node with which each role of another one reached into it. incs: by role, its last setmaxnreg.inc.
+    event and its node with which each role of another one reached into it. incs: by role, its last setmaxnreg.inc;
+    given: the join of the clocks of all setmaxnreg.dec.
     """
 
     at: list[int]
@@ -185,6 +188,7 @@ class RunState:
     free: list[int]
     reached: list[dict[int, tuple[int, int]]]
     incs: dict[int, int] = field(default_factory=dict)
+    given: Clock | None = None
     history: list[list[Clock]] = field(default_factory=list)
     log: list[Event] = field(default_factory=list)
 
@@ -204,6 +208,7 @@ class RunState:
             list(self.free),
             [dict(one) for one in self.reached],
             dict(self.incs),
+            self.given,
             [list(clocks) for clocks in self.history],
             list(self.log),
         )
