@@ -26,6 +26,11 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
     phase: then it commutes with the announcement. An arrival from another CTA could be made too late instead, when the
     CTA of the barrier has exited; it is prompt only while some role there has yet to wait for the current phase, which
     needs this arrival, before it can end.
+  - expect_tx on a `plain` barrier by a thread whose next operation is its arrival there: until then the phase cannot
+    complete, and the tx-count is a sum;
+  - an arrival at a barrier of threads of which every generation needs each participant exactly once, all of whom block
+    there (`meet`): the last arrival completes it, whoever makes it, so arrivals commute, and nobody can be waiting for
+    one to come later. Leaving a completed one: the role's flag stays as it is until the role arrives again.
 No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing is put off for
 ever.
 
@@ -71,7 +76,8 @@ def find_reduction(machine: Machine) -> Reduction:
         if info.plain and action.object == info.name
     }
     late = {(action.role, action.location) for action in machine.actions if _may_find_it_gone(action)}
-    prompt = tuple(_prompt_locations(machine, role, arrivals, late) for role in machine.roles)
+    plain = frozenset(info.name for info in machine.structure.barriers if info.plain)
+    prompt = tuple(_prompt_locations(machine, role, arrivals, late, plain) for role in machine.roles)
     barriers = [_signalled(machine, action) for action in machine.actions if action.location is None]
     pending = {info.name: info.pending for info in machine.structure.barriers}
     return Reduction(
@@ -126,6 +132,7 @@ def _prompt_locations(
     role: Role,
     arrivals: dict[tuple[str, int | None], Expr],
     late: set[tuple[str, int | None]],
+    plain: frozenset[str],
 ) -> tuple[Expr, ...]:
     before: list[list[int]] = [[] for _ in role.locations]
     after: list[list[int]] = [[] for _ in role.locations]
@@ -139,14 +146,22 @@ def _prompt_locations(
         rests = place.just_waited and place.kind != "wait" and not chained
         if rests or ((role.name, index) in late and place.kind not in ("arrive", "load")):
             prompt.append(FALSE)
-        elif place.kind == "load" or (place.kind == "local" and chained):
+        elif place.kind in ("load", "meet") or (place.kind == "local" and chained):
             prompt.append(TRUE)
+        elif place.kind == "expect":
+            announced = all(_arrives(role, target, place.object) for target in after[index])
+            prompt.append(TRUE if announced and place.object in plain else FALSE)
         elif place.kind == "arrive":
             prompt.append(arrivals.get((role.name, index), FALSE))
         else:
             prompt.append(place.settled)
     _break_cycles(prompt, after)
     return tuple(prompt)
+
+
+def _arrives(role: Role, index: int, barrier: str) -> bool:
+    """The role's next operation is an arrival on the barrier."""
+    return role.locations[index].kind == "arrive" and role.locations[index].object == barrier
 
 
 def _arrives_promptly(action: Action, info: BarrierInfo, widths: dict[str, int]) -> Expr:

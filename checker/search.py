@@ -93,11 +93,34 @@ class _Search:
         result.ran_out = self._visit(start)
         result.complete = not result.ran_out
         result.states, result.transitions = len(self.order), len(self.edges)
-        result.unreached = tuple(index for index, was in enumerate(self.taken) if not was)
+        result.unreached = self._unreached()
         if result.complete and "deadlock" not in result.violations:
             self._find_stuck_roles()
         result.seconds = time.perf_counter() - start
         return result
+
+    def _unreached(self) -> tuple[int, ...]:
+        """Actions that were never taken. With reduction, of those who meet always the same one may be last: then it is
+        enough that the role has been there.
+        """
+        missing = [index for index, was in enumerate(self.taken) if not was]
+        if not self.reduced:
+            return tuple(missing)
+        actions = self.packed.machine.actions
+        kinds = {role.name: [place.kind for place in role.locations] for role in self.packed.machine.roles}
+        been = {(actions[index].role, actions[index].location) for index, was in enumerate(self.taken) if was}
+        entered = {
+            (action.role, action.target)
+            for action in actions
+            if action.location is not None and kinds[action.role][action.location] == "meet"
+            if (action.role, action.location) in been
+        }
+        met = {
+            place
+            for place in (*been, *entered)
+            if place[1] is not None and place[0] in kinds and kinds[place[0]][place[1]] in ("meet", "inside")
+        }
+        return tuple(index for index in missing if (actions[index].role, actions[index].location) not in met)
 
     def _visit(self, start: float) -> str:
         """Expands states in order until none is left; gives what ran out, or nothing."""

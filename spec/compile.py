@@ -8,7 +8,17 @@ from dataclasses import replace
 from spec import hopper
 from spec import operations as op
 from spec.accesses import Bystander, Spot, accesses_of, fence_checks, in_locations, race_checks, stale_check
-from spec.control import arrivals_ahead, before_dec, blocks_inside, final_nodes, kind_of, meeting_of, soon, waits_ahead
+from spec.control import (
+    arrivals_ahead,
+    before_dec,
+    blocks_inside,
+    closed_meetings,
+    final_nodes,
+    kind_of,
+    meeting_of,
+    soon,
+    waits_ahead,
+)
 from spec.errors import Source
 from spec.expr import TRUE, Expr, Lit, all_of, any_of, where
 from spec.hopper import Illegal
@@ -16,6 +26,7 @@ from spec.machine import Action, Check, Location, Machine, Role
 from spec.operations import Access
 from spec.pipeline import Pipeline
 from spec.program import Node, Program, trace_programs
+from spec.registers import never_granted, register_way
 from spec.signals import Signals, is_false
 from spec.structure import structure_of
 from spec.synchronise import (
@@ -56,6 +67,7 @@ class _Compiler:
         self.v = Variables(pipeline, programs)
         self.signals = Signals(self.v)
         self.bystanders = {p.name: self._bystander(p) for p in programs}
+        self.closed = closed_meetings(programs)
         self.exited = {home: self._exited(home, THREADS_WIDTH) for home in self._homes()}
         self.gone = {
             home: all_of(in_locations(self.v.counters[p.name], final_nodes(p)) for p in self._at_home(home))
@@ -108,7 +120,7 @@ class _Compiler:
                     node.source,
                     tuple(checks),
                     final=not node.successors,
-                    kind=kind_of(node),
+                    kind="meet" if meeting_of(program, node.operation) in self.closed else kind_of(node),
                     waits_for=waits,
                     arrives_on=tuple(reachable[index]),
                     waits_ahead=awaited[index],
@@ -118,10 +130,18 @@ class _Compiler:
             )
             if blocks_inside(node.operation):
                 entrance = len(program.nodes) + len(inside)
-                waiting = Location(f"inside {what}", thing, node.source, arrives_on=tuple(reachable[index]))
-                inside.append(waiting)
-                self._take(program, node, index, entrance, self._ways(program, node))
                 meeting = self.v.meetings[meeting_of(program, node.operation) or ""]
+                inside.append(
+                    Location(
+                        f"inside {what}",
+                        thing,
+                        node.source,
+                        arrives_on=tuple(reachable[index]),
+                        kind="inside",
+                        settled=meeting.flags[program.name] == 0,
+                    )
+                )
+                self._take(program, node, index, entrance, self._ways(program, node))
                 leaving = (
                     cta_leave_ways(meeting, program.name, self.exited[program.home], self._threads(program.home))
                     if isinstance(node.operation, op.CtaSync)
@@ -171,7 +191,10 @@ class _Compiler:
             else:
                 illegal += self.signals.wait_parity(program.name, operation, node.distance).illegal
         elif isinstance(operation, op.Setmaxnreg):
-            illegal += self._never_granted(program, node, operation)
+            others = [other for other in self._at_home(program.home) if other.name != program.name]
+            over = all_of(~in_locations(self.v.counters[other.name], before_dec(other)) for other in others)
+            need = (operation.registers - self._registers(node)) * program.me.threads
+            illegal += never_granted(program.name, self.v.free[program.home], need, over)
         elif isinstance(operation, op.Choose):
             illegal.append(self.v.shared[f"choice {operation.name}"].too_far(program.name))
         elif operation is None and not node.loop and self.pipeline.strict and node.held.stores():
@@ -220,7 +243,7 @@ class _Compiler:
             case op.Choose():
                 return choice_ways(self.v.shared[f"choice {operation.name}"], role, operation.options)
             case op.Setmaxnreg():
-                return [self._register_way(program, node, operation)]
+                return [register_way(self.v.free[program.home], self._registers(node), program.me.threads, operation)]
         return [Way(TRUE, ())]
 
     def _diverged(self, program: Program, node: Node, sync: op.NamedSync) -> list[Illegal]:
@@ -238,7 +261,9 @@ class _Compiler:
             ]
             if elsewhere:
                 because = f"the threads of {program.role} execute an aligned barrier at two places"
-                found.append(Illegal("named-barrier", in_locations(self.v.counters[other.name], elsewhere), because))
+                waits = in_locations(self.v.counters[other.name], elsewhere)
+                arrived = self.v.meetings[meeting_of(program, sync) or ""].flags[other.name] == 1
+                found.append(Illegal("named-barrier", waits & arrived, because))
         return found
 
     def _load_way(self, program: Program, node: Node, load: op.Load) -> Way:
@@ -316,32 +341,9 @@ class _Compiler:
             elif access.overlaps(region.access()):
                 yield content.name, Lit(0, content.width)
 
-    def _register_way(self, program: Program, node: Node, change: op.Setmaxnreg) -> Way:
-        free = self.v.free[program.home]
-        before = node.held.registers or self.pipeline.registers
-        delta = (change.registers - before) * program.me.threads
-        wrong = not 24 <= change.registers <= 256 or change.registers % 8 != 0
-        wrong |= delta > 0 if change.kind == "dec" else delta < 0
-        illegal: tuple[Illegal, ...] = ()
-        if wrong:
-            request = f"setmaxnreg.{change.kind} {change.registers} from {before}"
-            because = f"{request}: a multiple of 8 from 24 to 256 that goes the right way"
-            illegal = (Illegal("register-pool", TRUE, because),)
-        if delta <= 0:
-            return Way(TRUE, ((free.name, free + Lit(-delta, free.width)),), illegal)
-        need = Lit(delta, free.width)
-        return Way(free >= need, ((free.name, free - need),), illegal)
-
-    def _never_granted(self, program: Program, node: Node, change: op.Setmaxnreg) -> list[Illegal]:
-        """The pool has too few registers, and no other role will execute setmaxnreg.dec any more."""
-        free = self.v.free[program.home]
-        need = (change.registers - (node.held.registers or self.pipeline.registers)) * program.me.threads
-        if need <= 0:
-            return []
-        others = [other for other in self._at_home(program.home) if other.name != program.name]
-        over = all_of(~in_locations(self.v.counters[other.name], before_dec(other)) for other in others)
-        because = f"{program.name} needs {need} more registers than it has, and nobody can give back as many any more"
-        return [Illegal("register-pool", (free < Lit(need, free.width)) & over, because)]
+    def _registers(self, node: Node) -> int:
+        """Registers of each of the role's threads there."""
+        return node.held.registers or self.pipeline.registers
 
     def _access_checks(self, program: Program, node: Node) -> list[Check]:
         role, operation = program.name, node.operation

@@ -29,6 +29,29 @@ def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
     return None
 
 
+def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
+    """The named barriers and barriers of a warp of which every generation needs each participant once: all of them
+    block there, and the count is the number of all their threads.
+    """
+    threads: dict[str, dict[str, int]] = {}
+    counts: dict[str, set[int | None]] = {}
+    for program in programs:
+        for node in program.nodes:
+            name = meeting_of(program, node.operation)
+            match node.operation:
+                case op.NamedSync(blocks=True):
+                    counts.setdefault(name or "", set()).add(node.operation.threads)
+                case op.WarpSync():
+                    total = sum(other.me.threads for other in programs if other.role == program.role)
+                    counts.setdefault(name or "", set()).add(total)
+                case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
+                    counts.setdefault(name or "", set()).add(None)
+                case _:
+                    continue
+            threads.setdefault(name or "", {})[program.name] = program.me.threads
+    return frozenset(name for name, found in counts.items() if found == {sum(threads[name].values())})
+
+
 def final_nodes(program: Program) -> list[int]:
     return [index for index, node in enumerate(program.nodes) if not node.successors]
 

@@ -68,7 +68,8 @@ class Location:
 
     waits_for: the barrier of a wait; arrives_on: the barriers to which the role can still arrive from here on. kind:
     "local" if the operation touches memory or the role's own groups and fences only, else "wait", "peek", "arrive",
-    "load", "expect", "loop", "end" or "other".
+    "load", "expect", "loop", "end", "meet" (a barrier of threads of which every generation needs each participant
+    once), "inside" (a barrier of threads that is not complete yet) or "other".
     """
 
     op: str

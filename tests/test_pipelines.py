@@ -53,12 +53,12 @@ def test_is_proved_for_all_trip_counts(name, stages, consumers):
 STATES = {
     ("tma-async", 1): 540,
     ("tma-async", 2): 2460,
-    ("transaction-async", 1): 4540,
-    ("transaction-async", 2): 14460,
+    ("transaction-async", 1): 2700,
+    ("transaction-async", 2): 8700,
     ("async", 1): 300,
     ("async", 2): 1500,
-    ("tma-store", 1): 640,
-    ("tma-store", 2): 640,
+    ("tma-store", 1): 140,
+    ("tma-store", 2): 140,
     ("ordered-sequence", 1): 60,
     ("ordered-sequence", 2): 300,
 }

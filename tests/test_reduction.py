@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -99,3 +100,30 @@ def test_reduction_finds_something_wrong_exactly_if_there_is(soup):
     assert reduced.states <= full.states or not full.complete
     for violation in reduced.violations.values():
         execute(machine, violation.actions)
+
+
+PINNED = [
+    # A barrier of 64 threads and three warps that use it: who comes first matters.
+    (
+        (
+            (("sync", "", 0),) * 3,
+            (("wait", "q", 1), ("arrive", "p", 0), ("sync", "", 0), ("sync", "", 0)),
+            (("sync", "", 0),),
+        ),
+        1,
+        1,
+        2,
+    ),
+    # An expect_tx that its thread follows up with no arrival.
+    (((("expect", "q", 0), ("wait", "q", 1)), (("write", "", 0), ("arrive", "q", 0))), 1, 1, 1),
+]
+
+
+@pytest.mark.parametrize("soup", PINNED)
+def test_what_would_be_missed_if_more_were_prompt(soup):
+    programs, p, q, trips = soup
+    pipeline = Soup(p_arrivals=p, q_arrivals=q, trips=trips)
+    object.__setattr__(pipeline, "programs", programs)
+    machine = compile_pipeline(pipeline)
+    assert explore(machine).violations
+    assert explore(machine, reduced=True).violations
