@@ -47,10 +47,11 @@ def meet(run: Run, role: int, move: Move) -> None:
 
 
 def _must_know(run: Run, role: int, number: int, step: tuple[int, int]) -> None:
-    """An arrival is after the completion of the generation before."""
+    """An arrival is after the completion of the generation before, or after all arrivals that complete it."""
     state, meeting, use = run.state, run.state.meetings[number], run.plan.meetings[number]
-    known = state.clock[role][_component(run, number)]
-    if known < meeting.stage:
+    known, here = state.clock[role][_component(run, number)], run.now(role)
+    last = meeting.completions[-1] if meeting.completions else here
+    if known < meeting.stage and any(here[other] < last[other] for other in range(run.roles)):
         because = f"{use.name}: {run.plan.programs[role].name} can arrive before the last generation is complete"
         beyond = meeting.completions[known]
         run.diverge("named-barrier", because, use.name, run.now(role), step, beyond=beyond)

@@ -41,6 +41,7 @@ class _Situation:
                     m.count,
                     m.members,
                     None if m.shared is None else self._clock(m.shared),
+                    self._clock(m.completions[-1]) if m.completions else None,
                     tuple((role, self._clock(m.completions[stage])) for role, stage in sorted(m.leaving.items())),
                     tuple((who, rank(who[0], event + 1)) for who, event in sorted(m.places.items())),
                 )
@@ -87,6 +88,8 @@ class _Situation:
                 tuple((role, rank(role, event)) for role, event in sorted(b.used.items())),
                 b.expected,
                 b.landed,
+                b.copies,
+                b.copied,
                 tuple((bytes, role, rank(role, event)) for bytes, role, event in b.open_expects),
                 tuple((role, rank(role, event)) for role, event in b.open_arrivals),
                 tuple((bytes, self._clock(clock)) for bytes, clock in b.contributions),
@@ -117,6 +120,8 @@ class _Situation:
         for number, b in enumerate(state.barriers):
             marks[run.roles + number].update(range(b.stage - FAR, b.stage))
             marks[run.roles + number].add(b.first - 1)
+            if b.completions and not b.copied:
+                self._mark(marks, b.completions[-1])
             for who, (stage, event, _) in b.required.items():
                 if stage == b.stage:
                     marks[~who if who < 0 else who].add(event)
@@ -132,11 +137,19 @@ class _Situation:
                 marks[role].add(event)
         for number, m in enumerate(state.meetings):
             marks[run.roles + len(state.barriers) + number].add(m.stage - 1)
+            if m.completions:
+                self._mark(marks, m.completions[-1])
             for (role, _), event in m.places.items():
                 marks[role].add(event + 1)
         for found in marks:
             found.difference_update((-1, NEVER))
         return marks
+
+    def _mark(self, marks: list[set[int]], last: Clock) -> None:
+        """Whether a role knows all that went into a completion."""
+        for role in range(self.run.roles):
+            if last[role]:
+                marks[role].add(last[role] - 1)
 
 
 def _ends(spans: Spans) -> tuple[int, ...]:

@@ -58,6 +58,7 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
         attempts.append(())
     if failure.given:
         attempts += [tuple(map(max, reached, failure.given)) for reached in attempts if reached]
+    other = None
     for reached, leave in ((reached, leave) for reached in attempts for leave in (True, False)):
         player = _Player(machine, plan, failure.property)
         player.play(_before(failure, reached, roles))
@@ -71,9 +72,10 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
             player.play(_before(failure, failure.beyond, roles))
         if player.found is None and failure.astray:
             player.go_on()
-        if player.found is not None:
+        if player.found is not None and player.found.property == failure.property:
             return player.found
-    return None
+        other = other or player.found
+    return other
 
 
 def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[tuple[int, Event]]:
@@ -220,11 +222,13 @@ class _Player:
         return not self.wanted or check.property in (self.wanted, LIMIT) or check.halts
 
     def _note(self, checks: Iterable[Check], by_step: bool = False) -> None:
-        for check in checks:
-            if self.found is None and self._matters(check) and evaluate(check.when, self.state):
-                if check.property == LIMIT:
-                    self.lost = True
-                    return
+        """The first of the violated checks, one of what is wanted before any other."""
+        matter = [check for check in checks if self._matters(check)]
+        violated = [check for check in matter if evaluate(check.when, self.state)]
+        for check in sorted(violated, key=lambda check: check.property != self.wanted):
+            if check.property == LIMIT:
+                self.lost = True
+            elif self.found is None:
                 actions = tuple(self.actions)
                 self.found = Violation(check.property, check.because, check.object, actions, by_step)
 

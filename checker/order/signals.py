@@ -34,7 +34,8 @@ def contribute(run: Run, role: int, move: Move) -> None:
     state, number = run.state, move.thing
     barrier, use = state.barriers[number], run.plan.barriers[number]
     operation, clock, event = move.operation, state.clock[role], state.done[role]
-    known = clock[run.roles + number]
+    known = _knowledge(run, role, number)
+    clock = state.clock[role]
     if move.far >= 0:
         ctas.reach(run, role, move.far, use.name)
         _must_be_visible(run, role, number)
@@ -64,12 +65,12 @@ def may_signal(run: Run, role: int, number: int) -> None:
     """A bulk copy is issued: its bytes may land at once."""
     state = run.state
     barrier, use = state.barriers[number], run.plan.barriers[number]
-    clock, step = state.clock[role], (role, state.at[role])
+    step = (role, state.at[role])
     if not barrier.parts.alive:
         because = f"a copy signals {use.name} before its init"
         run.fail("barrier-init", because, use.name, _within(run, role, number), step, happened=True)
         return
-    _must_know(run, role, number, clock[run.roles + number])
+    _must_know(run, role, number, _knowledge(run, role, number))
     _must_be_fenced(run, role, number, step)
 
 
@@ -115,6 +116,7 @@ def _land_one(run: Run, role: int, move: Move, number: int) -> None:
             run.fail(property, f"{use.name}: {because}", use.name, reached, (~role, node), happened=True)
         if run.halted:
             return
+        barrier.copies = True
         if piece == 0:
             state.log.append((~role, node, number, stage))
         _add(barrier, move.operation, role, event, clock)
@@ -129,7 +131,7 @@ def wait(run: Run, role: int, move: Move) -> bool:
     assert isinstance(operation, op.Wait) and not isinstance(operation.phase, op.Token)
     parity = int(operation.phase)
     distance = 1 - parity if role in barrier.fresh else move.node.distance
-    known = state.clock[role][run.roles + number]
+    known = _knowledge(run, role, number)
     passes, illegal = steps.wait(barrier.parts, parity, barrier.stage - barrier.seen[role], distance)
     if passes and operation.remote:
         for property, because in steps.remote_wait(operation.kind):
@@ -303,6 +305,8 @@ def _next_stage(run: Run, number: int, clock: Clock) -> Clock:
     barrier = run.state.barriers[number]
     clock = clock.copy()
     barrier.stage += 1
+    barrier.copied = barrier.copies
+    barrier.copies = False
     clock[run.roles + number] = barrier.stage
     barrier.completions.append(clock)
     barrier.shared = None
@@ -402,6 +406,23 @@ def _observed(barrier: BarrierState, use: BarrierUse, role: int, clock: Clock) -
         stage == barrier.stage and (clock[other] > event or (other == role))
         for other, (stage, event) in barrier.witness.items()
     )
+
+
+def _knowledge(run: Run, role: int, number: int) -> int:
+    """The stage of the barrier that is before the role's next event.
+
+    A phase of which the role knows all arrivals is complete, whether or not it has waited for it, unless bytes of a
+    copy could still be missing.
+    """
+    state, barrier = run.state, run.state.barriers[number]
+    known = state.clock[role][run.roles + number]
+    if known == barrier.stage or barrier.copied:
+        return known
+    last, here = barrier.completions[-1], run.now(role)
+    if all(here[other] >= last[other] for other in range(run.roles)):
+        _learn(run, role, number)
+        return barrier.stage
+    return known
 
 
 def _learn(run: Run, role: int, number: int) -> None:

@@ -58,9 +58,9 @@ class BarrierState:
     witness: by role, (stage, event): who is past that event shows that the stage was reached.
     arrived: by role, the stage of its last arrival. unfenced, hidden: by role, when it fences its init, and
     when it makes it visible to other CTAs.
-    contributions: (bytes landed, clock). open_expects: (bytes, role, event) that no arrival of this phase is known to
-    follow; open_arrivals: (role, event) of arrivals that must not be last and that nothing is known to follow.
-    used: by role, its last event here, where it matters.
+    copies, copied: a copy is counted in this phase, or was in the last. contributions: (bytes landed, clock).
+    open_expects: (bytes, role, event) that no arrival of this phase is known to follow; open_arrivals: (role, event) of
+    arrivals that must not be last. used: by role, its last event here, where it matters.
     """
 
     parts: Parts
@@ -79,6 +79,8 @@ class BarrierState:
     used: dict[int, int] = field(default_factory=dict)
     expected: int = 0
     landed: int = 0
+    copies: bool = False
+    copied: bool = False
     open_expects: list[tuple[int, int, int]] = field(default_factory=list)
     open_arrivals: list[tuple[int, int]] = field(default_factory=list)
     contributions: list[tuple[int, Clock]] = field(default_factory=list)
@@ -101,6 +103,8 @@ class BarrierState:
             dict(self.used),
             self.expected,
             self.landed,
+            self.copies,
+            self.copied,
             list(self.open_expects),
             list(self.open_arrivals),
             list(self.contributions),

@@ -1,0 +1,516 @@
+"""Order says what search says: on the library, on the corpus, on random programs, and without any one of its
+conditions no longer.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from corpus.table import CASES
+from test_reduction import Soup
+
+from checker.check import check_pipeline
+from checker.cli import main
+from checker.order import Outcome, confirm, ctas, meetings, memory, order, outcome, signals, trace_of
+from checker.order.run import Run
+from checker.result import PROVED, UNDETERMINED, VIOLATED
+from checker.search import explore, is_undetermined
+from checker.trace import replay
+from spec.compile import compile_programs
+from spec.gemm import GemmCooperative, GemmPingpong
+from spec.library import PIPELINES, TmaAsync
+from spec.machine import LIMIT
+from spec.pipeline import Pipeline, Threads, barrier, role, tile
+from spec.state import PipelineState
+
+
+def agreement(pipeline: Pipeline, limit: int = 6_000) -> tuple[str, str]:
+    """What search and order say, after checking that they contradict each other on no property: order's violations are
+    executed, and everything that it is certain of must be shown."""
+    said = order(pipeline)
+    machine = compile_programs(pipeline, said.programs)
+    full = explore(machine, limit=limit)
+    shown = confirm(said, machine)
+    found = [property for property in full.violations if property != LIMIT]
+    for property in found:
+        assert property in shown or said.verdict_on(property) != PROVED, property
+    if full.complete and LIMIT not in full.violations:
+        assert set(shown) <= set(found)
+    for failure in said.failures:
+        assert not failure.certain or failure.property in shown, said.describe(failure)
+    searched = VIOLATED if found else UNDETERMINED if is_undetermined(full) else PROVED
+    ordered = VIOLATED if shown else said.verdict
+    assert {searched, ordered} != {PROVED, VIOLATED}, (found, shown, said.why)
+    return searched, ordered
+
+
+# ---------------------------------------------------------------- the library
+
+
+SIZES = [
+    (name, stages, consumers)
+    for name, kernel in PIPELINES.items()
+    for stages in (1, 2, 3, 4)
+    for consumers in ((1, 2) if "consumers" in kernel.parameter_names() else (0,))
+]
+
+
+@pytest.mark.parametrize("name, stages, consumers", SIZES)
+def test_library_is_proved_for_every_trip_count(name, stages, consumers):
+    sizes = {"stages": stages, **({"consumers": consumers} if consumers else {})}
+    for trips in (*range(10), "forever", "all"):
+        said = order(PIPELINES[name](**sizes, trips=trips))
+        assert (said.verdict, said.why, said.failures) == (PROVED, "", ()), trips
+        assert said.events or trips == 0
+
+
+@pytest.mark.parametrize("kernel", (GemmCooperative, GemmPingpong))
+def test_whole_kernels_at_their_real_size(kernel):
+    said = order(kernel(stages=6, k_tiles=13, tiles=3))
+    assert said.verdict == PROVED
+    assert said.events > 1_000
+
+
+def test_a_cluster_of_16_ctas():
+    said = order(TmaAsync(stages=3, cluster="4x4", trips=5))
+    assert said.verdict == PROVED
+    assert len(said.programs) == 32
+
+
+# ---------------------------------------------------------------- the corpus
+
+BROKEN = [pytest.param(case.broken, case.finds, id=case.id) for case in CASES]
+FIXED = [
+    pytest.param(pipeline, id=f"{case.id} {pipeline.name} {number}")
+    for case in CASES
+    for number, pipeline in enumerate(case.fixed)
+]
+AMBIGUOUS = ("RendezvousOfAll",)
+"""Right, although an arrival can be counted in either of two phases."""
+
+
+@cache
+def said_of(pipeline: Pipeline) -> Outcome:
+    return order(pipeline)
+
+
+def refused(pipeline: Pipeline) -> bool:
+    return said_of(pipeline).plan is None
+
+
+@pytest.mark.parametrize("broken, finds", BROKEN)
+def test_broken_pipeline_is_violated(broken, finds):
+    if refused(broken):
+        assert said_of(broken).verdict == UNDETERMINED
+        return
+    machine = compile_programs(broken, said_of(broken).programs)
+    shown = confirm(said_of(broken), machine)
+    assert shown
+    assert set(shown) <= set(finds)
+    for property in finds:
+        assert property in shown or said_of(broken).verdict_on(property) != PROVED, property
+    for failure in said_of(broken).failures:
+        assert not failure.certain or failure.property in shown, said_of(broken).describe(failure)
+    trace = trace_of(said_of(broken))
+    assert trace is not None
+    assert trace.property in finds
+    assert replay(machine, trace)
+
+
+@pytest.mark.parametrize("pipeline", FIXED)
+def test_fixed_twin_is_proved(pipeline):
+    expected = UNDETERMINED if refused(pipeline) or pipeline.name in AMBIGUOUS else PROVED
+    assert said_of(pipeline).verdict == expected
+
+
+def test_only_try_and_choose_are_refused():
+    cases = [*(case.broken for case in CASES), *(pipeline for case in CASES for pipeline in case.fixed)]
+    reasons = {said_of(pipeline).why.split(" (")[0] for pipeline in cases if refused(pipeline)}
+    assert len([pipeline for pipeline in cases if refused(pipeline)]) == 14
+    assert all("try_wait" in reason or "test_wait" in reason or "choose" in reason for reason in reasons), reasons
+
+
+# ---------------------------------------------------------------- random programs
+
+
+def soup(programs: tuple[Any, ...], **parameters: Any) -> Soup:
+    pipeline = Soup(**parameters)
+    object.__setattr__(pipeline, "programs", programs)
+    return pipeline
+
+
+VERBS = [
+    *(("wait", name, parity) for name in "pq" for parity in (0, 1)),
+    *(("arrive", name, 0) for name in "pqpq"),
+    *(("arm", "p", 0), ("load", "p", 0), ("expect", "q", 0), ("load", "q", 1)),
+    *((verb, "", which) for verb in ("read", "write", "mma", "store") for which in (0, 1)),
+    *(("mma_wait", "", 0), ("bulk_wait", "", 0), ("fence", "", 0), ("sync", "", 0)),
+]
+RING = (
+    (("wait", "q", 1), ("arm", "p", 0), ("load", "p", 0), ("wait", "q", 0), ("arm", "p", 0), ("load", "p", 0)),
+    (("wait", "p", 0), ("read", "", 0), ("arrive", "q", 0), ("wait", "p", 1), ("read", "", 0), ("arrive", "q", 0)),
+)
+MEETING = (
+    (("write", "", 0), ("fence", "", 0), ("sync", "", 0), ("store", "", 0), ("bulk_wait", "", 0), ("sync", "", 0)),
+    (("write", "", 1), ("fence", "", 0), ("sync", "", 0), ("sync", "", 0)),
+)
+EXPECTS = (
+    (("load", "p", 0), ("arrive", "p", 0), ("wait", "p", 0), ("read", "", 0), ("sync", "", 0)),
+    (("expect", "p", 0), ("arrive", "p", 0), ("wait", "p", 0), ("read", "", 0), ("sync", "", 0)),
+)
+BASES = ((RING, 1, 1), (MEETING, 1, 1), (EXPECTS, 2, 1))
+
+
+def mutated(rng: random.Random, programs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A few operations left out, swapped or put in."""
+    new = [list(program) for program in programs]
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        program = rng.choice(new)
+        place = rng.randrange(len(program))
+        match rng.randrange(3):
+            case 0 if len(program) > 1:
+                program.pop(place)
+            case 1:
+                program.insert(rng.randrange(len(program)), program.pop(place))
+            case _:
+                program.insert(place, rng.choice(VERBS))
+    return tuple(tuple(program) for program in new)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs(seed):
+    rng = random.Random(seed)
+    pairs = []
+    for number in range(80):
+        programs, p, q = rng.choice(BASES)
+        if number % 4:
+            programs = mutated(rng, programs)
+        else:
+            programs = tuple(tuple(rng.choice(VERBS) for _ in range(rng.randint(1, 6))) for _ in range(3))
+            p, q = rng.randint(1, 2), rng.randint(1, 2)
+        trips = rng.choice((1, 2, 3, "forever", "all"))
+        observation = rng.random() < 0.6
+        pairs.append(
+            agreement(soup(programs, p_arrivals=p, q_arrivals=q, trips=trips, observation=observation), limit=3_000)
+        )
+    decided = [pair for pair in pairs if UNDETERMINED not in pair]
+    assert len(decided) > 70
+    assert {PROVED, VIOLATED} == {searched for searched, _ in decided}
+
+
+# ---------------------------------------------------------------- each condition is needed
+
+
+class Lapped(Pipeline):
+    """The second phase can complete while the reader still stands at its wait for the first."""
+
+    observation = False
+    p = barrier(arrivals=1)
+    go_on = barrier(arrivals=1)
+
+    @role(warps=1)
+    def reader(self):
+        yield self.p.wait(0)
+
+    @role(warps=1)
+    def writer(self):
+        yield self.p.arrive()
+        yield self.go_on.wait(0)
+        yield self.p.arrive()
+
+    @role(warps=1)
+    def other(self):
+        yield self.go_on.arrive()
+
+
+class NobodyLooks(Pipeline):
+    """Half a phase more, before anybody is known to have seen the first: no wait can be lapped."""
+
+    p = barrier(arrivals=2)
+
+    @role(warps=1)
+    def writer(self):
+        yield self.p.arrive(2)
+        yield self.p.arrive(1)
+
+    @role(warps=1)
+    def reader(self):
+        yield self.p.wait(0)
+
+
+class SkipsAPhase(Pipeline):
+    """The reader waits for the second phase, and parity 1 passes before the first is complete."""
+
+    observation = False
+    p = barrier(arrivals=1)
+
+    @role(warps=1)
+    def writer(self):
+        yield self.p.arrive()
+        yield self.p.arrive()
+
+    @role(warps=1)
+    def reader(self):
+        yield self.p.wait((PipelineState.start(1) + 1).phase)
+
+
+class NotAlwaysLast(Pipeline):
+    """arrive.noComplete is the first of two arrivals only by chance."""
+
+    p = barrier(arrivals=2)
+
+    @role(warps=1)
+    def one(self):
+        yield self.p.arrive_no_complete()
+
+    @role(warps=1)
+    def other(self):
+        yield self.p.arrive()
+        yield self.p.wait(0)
+
+
+class InvalidatedUnderAWait(Pipeline):
+    """One waiter invalidates the barrier; another may still stand at its wait."""
+
+    p = barrier(arrivals=1)
+
+    @role(warps=1)
+    def arrives(self):
+        yield self.p.arrive()
+
+    @role(warps=1)
+    def waits(self):
+        yield self.p.wait(0)
+
+    @role(warps=1)
+    def invalidates(self):
+        yield self.p.wait(0)
+        yield self.p.inval()
+
+
+class HiddenInit(Pipeline):
+    """An arrival from the other CTA, after a barrier.cluster that shows everything but the init."""
+
+    cluster = "2x1"
+    p = barrier(arrivals=1, initialised=False)
+
+    @role(warps=1)
+    def warp(self, me):
+        if me.cta == 1:
+            yield self.p.init(1)
+        yield self.cluster_arrive_relaxed()
+        yield self.cluster_wait()
+        if me.cta == 0:
+            yield self.p[0].on(1).arrive()
+        else:
+            yield self.p.wait(0)
+
+
+class NotBegun(Pipeline):
+    """An arrival at a CTA that may not run yet."""
+
+    cluster = "2x1"
+    met = False
+    p = barrier(arrivals=1)
+
+    @role(warps=1)
+    def warp(self, me):
+        if me.cta == 0:
+            yield self.p[0].on(1).arrive()
+        else:
+            yield self.p.wait(0)
+
+
+class ReadsInFlight(Pipeline):
+    """A reader that does not wait for the copy."""
+
+    p = barrier(arrivals=1)
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def loads(self):
+        yield self.p.arrive_expect_tx(1024)
+        yield self.a.load(signals=self.p)
+        yield self.p.wait(0)
+
+    @role(warps=1)
+    def reads(self):
+        yield self.a.read()
+
+
+class NeverWritten(Pipeline):
+    """A read of data that nobody writes."""
+
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def reads(self):
+        yield self.a.read(tag=1)
+
+
+class ArrivesTwice(Pipeline):
+    """The second bar.arrive can come before the barrier has counted the other side."""
+
+    @role(warps=1)
+    def syncs(self):
+        yield self.named_sync(1, 64)
+        yield self.named_sync(1, 64)
+
+    @role(warps=1)
+    def arrives(self):
+        yield self.named_arrive(1, 64)
+        yield self.named_arrive(1, 64)
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
+def corpus(id: str) -> Pipeline:
+    return next(case.broken for case in CASES if case.id == id)
+
+
+CONDITIONS: list[tuple[Any, str, Callable[..., Any], Pipeline, str]] = [
+    (signals, "_must_know", nothing, corpus("D11c self"), "phase-lapped"),
+    (signals, "_any_order", nothing, corpus("F06"), "tx-count"),
+    (signals, "_not_last", nothing, NotAlwaysLast(), "arrival-count"),
+    (signals, "_must_have_passed", nothing, Lapped(), "phase-lapped"),
+    (signals, "_observed", lambda *_: True, NobodyLooks(), "phase-lapped"),
+    (signals, "_must_not_be_early", nothing, SkipsAPhase(), "phase-lapped"),
+    (signals, "_not_initialised", nothing, corpus("R18 sync"), "barrier-init"),
+    (signals, "_must_be_unused", nothing, InvalidatedUnderAWait(), "barrier-init"),
+    (signals, "_must_be_fenced", nothing, corpus("R18 fence"), "barrier-init"),
+    (signals, "_must_be_visible", nothing, HiddenInit(), "barrier-init"),
+    (memory, "_race", nothing, corpus("R29"), "race"),
+    (memory, "_must_have_landed", nothing, ReadsInFlight(), "race"),
+    (memory, "_missing_fence", nothing, corpus("R05"), "missing-fence"),
+    (memory, "release", nothing, corpus("R21"), "race"),
+    (memory, "_overruns", nothing, corpus("D36"), "smem-overlap"),
+    (memory, "_must_find", nothing, NeverWritten(), "stale-read"),
+    (ctas, "must_have_begun", nothing, NotBegun(), "exit-hazard"),
+    (ctas, "look_at_flight", nothing, corpus("D06 exit"), "exit-hazard"),
+    (ctas, "_gone", nothing, corpus("R20"), "exit-hazard"),
+    (meetings, "_must_know", nothing, ArrivesTwice(), "named-barrier"),
+    (meetings, "_must_be_together", nothing, corpus("D30"), "named-barrier"),
+    (Run, "deadlock", nothing, corpus("D01"), "deadlock"),
+]
+
+
+@pytest.mark.parametrize(
+    "where, name, instead, pipeline, property", CONDITIONS, ids=[f"{one[1]} {one[3].name}" for one in CONDITIONS]
+)
+def test_without_the_condition_a_wrong_pipeline_is_proved(monkeypatch, where, name, instead, pipeline, property):
+    said = order(pipeline)
+    machine = compile_programs(pipeline, said.programs)
+    assert property in explore(machine).violations
+    assert property in confirm(said, machine)
+    monkeypatch.setattr(where, name, instead)
+    assert order(pipeline).verdict == PROVED
+
+
+# ---------------------------------------------------------------- what it cannot decide, and how it says so
+
+
+class Registers(Pipeline):
+    """The roles of a kernel that hand registers over. again: the last one gives some back after it has got some."""
+
+    registers = 168
+    again = False
+
+    @role(warpgroups=1)
+    def producer(self):
+        yield self.setmaxnreg_dec(40)
+
+    @role(warpgroups=1, copies=2)
+    def consumer(self, me: Threads):
+        yield self.setmaxnreg_inc(232)
+        if self.again and me.copy:
+            yield self.setmaxnreg_dec(168)
+
+
+def test_registers_that_are_given_before_any_are_taken():
+    assert order(Registers()).verdict == PROVED
+    said = order(Registers(again=True))
+    assert said.verdict == UNDETERMINED
+    assert "setmaxnreg" in said.why
+
+
+def test_try_is_refused_with_its_line():
+    said = order(TmaAsync(stages=2, peek=True))
+    assert (said.verdict, said.failures) == (UNDETERMINED, ())
+    assert said.why.startswith("control flow depends on the answer of try_wait on pipeline.empty[0] (")
+
+
+class ShortIfItEnds(Pipeline):
+    """Right without end and for no iteration; after any other number of them a copy is still in flight."""
+
+    full = barrier(arrivals=1)
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def loads(self):
+        at = PipelineState.start(1)
+        for _ in self.loop():
+            yield self.full[at].arrive_expect_tx(1024)
+            yield self.a[at].load(signals=self.full[at])
+            yield self.full[at].wait(at.phase)
+            at += 1
+        yield self.full[at].arrive_expect_tx(1024)
+        yield self.a[at].load(signals=self.full[at])
+
+
+def test_every_trip_count_is_a_run_of_its_own():
+    assert order(ShortIfItEnds(trips="forever")).verdict == PROVED
+    assert order(ShortIfItEnds()).verdict_on("exit-hazard") == VIOLATED
+
+
+class Grows(Pipeline):
+    """A phase to which bytes are announced for ever."""
+
+    p = barrier(arrivals=1)
+
+    @role(warps=1)
+    def announces(self):
+        for _ in self.loop("forever"):
+            yield self.p.expect_tx(0)
+            yield self.p.expect_tx(16)
+
+
+def test_a_run_that_does_not_recur_is_not_a_proof(monkeypatch):
+    monkeypatch.setattr(outcome, "MOST_ROUNDS", 20)
+    said = order(Grows())
+    assert said.verdict != PROVED
+    assert "does not recur within 20 rounds" in said.why
+
+
+def test_deadlock_names_who_waits_for_what():
+    trace = trace_of(order(corpus("D01")), "deadlock")
+    assert trace is not None
+    assert trace.blocked
+    assert all(entry.waits_for for entry in trace.blocked)
+
+
+# ---------------------------------------------------------------- as an engine
+
+
+@pytest.mark.parametrize("engine", ("order", "search+order"))
+def test_engine_of_check(engine):
+    proved = check_pipeline(TmaAsync(stages=2), command="pipeline", engine=engine)
+    assert (proved.verdict, proved.engine) == (PROVED, engine)
+    assert "race" in [finding.id for finding in proved.findings]
+    violated = check_pipeline(ReadsInFlight(), command="pipeline", engine=engine)
+    assert violated.verdict == VIOLATED
+    assert violated.trace is not None and violated.trace.property == "race"
+    left = check_pipeline(TmaAsync(stages=2, peek=True), command="pipeline", engine=engine)
+    assert left.verdict == UNDETERMINED
+
+
+def test_command_line(capsys):
+    assert main(["pipeline", "tma-async", "--stages", "6", "--engine", "order"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("verify: PROVED tma-async stages=6")
+    assert main(["pipeline", "--stages", "2", "--engine", "order", "--property", "deadlock"]) == 0
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()[:-1]] == ["deadlock"]
