@@ -19,6 +19,7 @@ from checker.search import Exploration, explore
 from spec import operations as op
 from spec.compile import compile_pipeline
 from spec.epilogue import Epilogue
+from spec.errors import SpecError
 from spec.gemm import GemmPingpong
 from spec.library import PIPELINES, Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
 from spec.mainloop import Mainloop
@@ -406,6 +407,27 @@ def test_a_kill_that_both_searches_miss_is_a_disagreement(monkeypatch):
     monkeypatch.setattr(score, "explore", lambda machine, **options: Exploration(complete=True))
     outcome = run(RING, named(RING, "drop", "consumer", "arrive x128"), proof_timeout=30.0)
     assert (outcome.verdict, outcome.reason) == (DISAGREED, "Z3 finds what both searches miss")
+
+
+def test_a_model_that_is_wrong_itself_has_no_score():
+    model = Model(Async, {"stages": 2, "consumers": 0})
+    with pytest.raises(SpecError, match="async is not proved itself"):
+        run(model, mutants_of(model)[0])
+
+
+def test_a_mutant_that_breaks_the_checker_is_a_disagreement(monkeypatch):
+    def broken(*arguments):
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(score, "make_trace", broken)
+    outcome = fate("swap", "wait_group 0")
+    assert (outcome.verdict, outcome.reason) == (DISAGREED, "it broke the checker: ZeroDivisionError: by zero")
+
+
+def test_counts_change_by_as_much_for_every_part_of_a_role():
+    _, elected = changed(TransactionAsync, "producer.0", "count", "pipeline.full", "1 -> 2")
+    _, others = changed(TransactionAsync, "producer.1", "count", "pipeline.full", "1 -> 2")
+    assert [one.count for one in (*elected, *others) if isinstance(one, op.Arrive)] == [2, 2, 32, 32]
 
 
 def test_only_the_first_of_equal_programs_counts():

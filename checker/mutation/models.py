@@ -14,6 +14,10 @@ from spec.pipeline import Pipeline
 
 SMALL = {"subtiles": 2, "stages_c": 1, "stages_d": 1}
 TINY = {**SMALL, "subtiles": 1, "k_tiles": 1}
+LARGE = {"bytes_c": 32_768, "bytes_d": 32_768}
+"""C and D that lie over all stages of A and B."""
+DELAYED = {"reuse_smem_c": False, "delay_tma_store": True}
+"""With reuse, a delayed store needs more stages of C than of D."""
 
 
 def models(*, dense: bool = False) -> list[Model]:
@@ -32,13 +36,13 @@ def models(*, dense: bool = False) -> list[Model]:
         Model(Mainloop, {"stages": 2, "k_tiles": 3}),
         Model(Mainloop, {"stages": 2}, {"k_tiles": 5}, thin=True),
         Model(Mainloop, {"stages": 3, "form": "rs", "k_tiles": 4}, thin=True),
-        Model(Epilogue, {"schedule": "ws", "stages_c": 2, "stages_d": 1, "subtiles": 2, "tiles": 1}),
+        Model(Epilogue, {"schedule": "ws", "stages_c": 2, "stages_d": 1, "subtiles": 3, "tiles": 1}),
         Model(Epilogue, {"schedule": "ws", **SMALL, "tiles": 1, "reuse_smem_c": False}, thin=True),
-        Model(Epilogue, {"schedule": "cooperative", **SMALL, "tiles": 2, "delay_tma_store": True}, thin=True),
+        Model(Epilogue, {"schedule": "cooperative", **SMALL, "tiles": 2, **DELAYED}, thin=True),
         Model(Epilogue, {"schedule": "pingpong", **SMALL, "stages_c": 2, "tiles": 2}, thin=True),
-        Model(GemmWs, {"stages": 2, "k_tiles": 2, **SMALL}, thin=True),
-        Model(GemmCooperative, {"stages": 2, **TINY, "tiles": 2}, thin=True, limit=60_000),
-        Model(GemmPingpong, {"stages": 2, **TINY, "tiles": 2}, thin=True, limit=60_000),
+        Model(GemmWs, {"stages": 2, "k_tiles": 3, **SMALL, **LARGE}, thin=True),
+        Model(GemmCooperative, {"stages": 1, **TINY, "tiles": 2}, thin=True, limit=30_000),
+        Model(GemmPingpong, {"stages": 1, **TINY, "tiles": 2}, thin=True, limit=30_000),
     ]
     return [replace(row, thin=row.thin or not dense) for row in rows]
 

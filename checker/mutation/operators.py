@@ -200,10 +200,8 @@ def flipped(operation: op.Operation) -> op.Operation:
 def _of_arrive(arrive: op.Arrive) -> Iterator[Variation]:
     for count in dict.fromkeys((arrive.count - 1, arrive.count + 1, 1, arrive.count // 2, 2 * arrive.count)):
         if 0 < count <= COUNT_LIMIT and count != arrive.count:
-            yield replace(
-                _with("count", f"{arrive.count} -> {count}", count=count),
-                wide=count in (arrive.count - 1, arrive.count + 1),
-            )
+            text = f"{arrive.count} -> {count}"
+            yield Variation("count", text, _counting(arrive.count, count), wide=abs(count - arrive.count) == 1)
     for kind in ("arrive", "drop", "no_complete"):
         if kind != arrive.kind and not (kind == "no_complete" and arrive.expect is not None):
             yield _with("kind", f"{arrive.kind} -> {kind}", kind=kind)
@@ -212,6 +210,20 @@ def _of_arrive(arrive: op.Arrive) -> Iterator[Variation]:
         yield Variation("order", "arrive, then expect_tx", lambda one: in_two_steps(one)[::-1])
         yield Variation("kind", "arrive without expect_tx", lambda one: (replace(one, expect=None),), wide=True)  # type: ignore[call-arg]
         yield from _of_bytes(arrive.expect, "expect")
+
+
+def _counting(before: int, after: int) -> Rewrite:
+    """Another count, changed in the same way where the place is executed by other numbers of threads as well."""
+
+    def rewrite(one: op.Operation) -> tuple[op.Operation, ...]:
+        assert isinstance(one, op.Arrive)
+        if after == 1:
+            return (replace(one, count=1),)
+        change = after - before
+        count = one.count + change if abs(change) == 1 else one.count * after // before
+        return (replace(one, count=min(count, COUNT_LIMIT)),)
+
+    return rewrite
 
 
 def in_two_steps(arrive: op.Operation) -> tuple[op.Operation, ...]:
