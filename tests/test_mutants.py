@@ -171,7 +171,7 @@ def test_the_other_phase():
             TmaStore,
             "store_warp",
             "kind",
-            (":198",),
+            ("wait_group.read 1",),
             op.Group,
             "kind",
             ["bulk_commit", "bulk_wait"] * 2 + ["bulk_wait_read"],
