@@ -32,7 +32,7 @@ class _Situation:
         return (
             tuple(state.at),
             tuple(state.inside),
-            tuple(most - visits for visits in state.visits),
+            tuple(most - visits if loops else -1 for visits, loops in zip(state.visits, state.loops, strict=True)),
             tuple(self._clock(clock) for clock in state.clock),
             tuple(self._barriers()),
             tuple(

@@ -119,15 +119,28 @@ class Run:
             self.at_rest()
 
     def round(self) -> bool:
-        """Every role runs until it is blocked or comes back to where it has been; whether any event happened."""
+        """Every role runs until it is blocked, comes back to where it has been, or would begin another iteration while
+        others are behind; if that is all, they begin it. Whether any event happened.
+        """
+        return self._turns(True) or (not self.halted and self._turns(False))
+
+    def _turns(self, together: bool) -> bool:
         moved = False
         for role in range(self.roles):
-            moved |= self._turn(role)
+            moved |= self._turn(role, together)
             if self.halted:
                 return False
         return moved
 
-    def _turn(self, role: int) -> bool:
+    def _is_ahead(self, role: int) -> bool:
+        """Some role that is still looping has begun fewer iterations."""
+        visits = self.state.visits
+        return any(
+            visits[other] < visits[role] and not self.ended(other) and self.state.loops[other]
+            for other in range(self.roles)
+        )
+
+    def _turn(self, role: int, together: bool) -> bool:
         state, moves = self.state, self.plan.moves[role]
         been: set[int] | None = set() if self.plan.endless else None
         moved = False
@@ -138,6 +151,8 @@ class Run:
                     break
                 been.add(at)
             move = moves[at]
+            if move.kind == "loop" and together and self._is_ahead(role):
+                break
             if move.kind == "end" or not self._execute(role, move):
                 break
             moved = True
@@ -168,7 +183,8 @@ class Run:
                 if self.before_decision is not None and decision == max(state.visits):
                     self.before_decision(decision)
                 state.visits[role] = decision + 1
-                target = move.again if self.limit is None or decision < self.limit else move.next
+                state.loops[role] = self.limit is None or decision < self.limit
+                target = move.again if state.loops[role] else move.next
             case "token":
                 if not signals.wait_token(self, role, move):
                     return False

@@ -173,7 +173,8 @@ class Spans:
 class RunState:
     """Everything about a run that what comes next can depend on.
 
-    raw: by role, regions with unfenced accesses. free: registers in the pool of each CTA. reached: by CTA, the last
+    visits, loops: by role, how often it was at the head of the trip-count loop, and whether it will be again. raw: by
+    role, regions with unfenced accesses. free: registers in the pool of each CTA. reached: by CTA, the last
     event and its node with which each role of another one reached into it. incs: by role, its last setmaxnreg.inc;
     given: the join of the clocks of all setmaxnreg.dec.
     """
@@ -183,6 +184,7 @@ class RunState:
     clock: list[Clock]
     inside: list[int]
     visits: list[int]
+    loops: list[bool]
     barriers: list[BarrierState]
     meetings: list[MeetingState]
     regions: list[dict[int, Spans]]
@@ -203,6 +205,7 @@ class RunState:
             list(self.clock),
             list(self.inside),
             list(self.visits),
+            list(self.loops),
             [barrier.copy() for barrier in self.barriers],
             [meeting.copy() for meeting in self.meetings],
             [{role: spans.copy() for role, spans in region.items()} for region in self.regions],
@@ -234,6 +237,7 @@ def initial(plan: Plan) -> RunState:
         [[0] * plan.width] * roles,
         [-1] * roles,
         [0] * roles,
+        [any(move.kind == "loop" for move in moves) for moves in plan.moves],
         barriers,
         [MeetingState() for _ in plan.meetings],
         [{} for _ in plan.near],
