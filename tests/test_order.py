@@ -292,6 +292,20 @@ class InvalidatedUnderAWait(Pipeline):
         yield self.p.inval()
 
 
+class InvalidatedTooEarly(Pipeline):
+    """Nothing orders the inval after the init."""
+
+    p = barrier(arrivals=1, initialised=False)
+
+    @role(warps=1)
+    def initialises(self):
+        yield self.p.init(1)
+
+    @role(warps=1)
+    def invalidates(self):
+        yield self.p.inval()
+
+
 class HiddenInit(Pipeline):
     """An arrival from the other CTA, after a barrier.cluster that shows everything but the init."""
 
@@ -382,6 +396,7 @@ CONDITIONS: list[tuple[Any, str, Callable[..., Any], Pipeline, str]] = [
     (signals, "_observed", lambda *_: True, NobodyLooks(), "phase-lapped"),
     (signals, "_must_not_be_early", nothing, SkipsAPhase(), "phase-lapped"),
     (signals, "_not_initialised", nothing, corpus("R18 sync"), "barrier-init"),
+    (signals, "_not_initialised", nothing, InvalidatedTooEarly(), "barrier-init"),
     (signals, "_must_be_unused", nothing, InvalidatedUnderAWait(), "barrier-init"),
     (signals, "_must_be_fenced", nothing, corpus("R18 fence"), "barrier-init"),
     (signals, "_must_be_visible", nothing, HiddenInit(), "barrier-init"),

@@ -114,6 +114,7 @@ def role_ends(run: Run, role: int) -> None:
         known = run.state.clock[role][_component(run, number)]
         if role in meeting.members or meeting.leaving.get(role, -1) >= known:
             run.unsure = f"{run.plan.programs[role].name} ends between barrier.cluster.arrive and its wait"
+            run.halted = run.unsure
         if meeting.arrived and meeting.arrived + _exited(run, use) == use.total:
             _release(run, number, -1)
 

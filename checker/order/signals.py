@@ -199,10 +199,14 @@ def live(run: Run, role: int, move: Move) -> None:
         run.fail(property, f"{use.name}: {because}", use.name, reached, step, happened=True)
     if run.halted:
         return
-    if move.kind == "init" and clock[run.roles + number] < barrier.stage:
+    known = clock[run.roles + number]
+    if move.kind == "init" and known < barrier.stage:
         because = f"{use.name}: nothing orders its init after the last inval"
         run.fail("barrier-init", because, use.name, run.now(role), step)
-    _must_be_unused(run, role, move, step)
+    elif move.kind == "inval" and known < barrier.first:
+        _not_initialised(run, role, number, step)
+    elif move.kind == "inval":
+        _must_be_unused(run, role, move, step)
     barrier.parts = effect.parts
     _next_stage(run, number, run.publish(role))
     state.clock[role] = barrier.completions[-1]
@@ -227,7 +231,7 @@ def _must_be_unused(run: Run, role: int, move: Move, step: tuple[int, int]) -> N
             run.fail("barrier-init", because, use.name, reached, step, beyond=run.clock_at(other, event + 1))
     if any(bytes for bytes, _ in barrier.contributions):
         because = f"{use.name}: {move.kind} while bytes of its current phase may still be in flight"
-        run.fail("barrier-init", because, use.name, run.now(role), step)
+        run.fail("barrier-init", because, use.name, run.now(role), step, astray=True)
 
 
 # ---------------------------------------------------------------- phases
