@@ -41,6 +41,7 @@ class Bystander:
     counter: Field
     spots: tuple[Spot, ...]
     known: dict[Access, tuple[Expr, str]] = field(default_factory=dict, compare=False)
+    bare: dict[tuple[Access, bool], Expr] = field(default_factory=dict, compare=False)
 
     def conflict(self, access: Access) -> tuple[Expr, str]:
         """The role has started, or could start, something that conflicts with an access; and what, in words."""
@@ -49,6 +50,13 @@ class Bystander:
             first = (describe(one) for spot in self.spots for one in spot.accesses if access.conflicts(one))
             self.known[access] = (busy, next(first, ""))
         return self.known[access]
+
+    def unfenced(self, access: Access, strict: bool) -> Expr:
+        """The role has a generic access that an async access needs a fence after, and has not executed one since."""
+        key = (access, strict)
+        if key not in self.bare:
+            self.bare[key] = self.where(lambda spot: needs_fence(spot.held, access, strict))
+        return self.bare[key]
 
     def where(self, test: Callable[[Spot], bool]) -> Expr:
         """The role is at a location that passes the test."""
@@ -127,9 +135,6 @@ def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystand
     Every thread fences its own writes. strict: a generic read before an async write wants a fence too.
     """
 
-    def unfenced(held: Held) -> bool:
-        return any(one.overlaps(access) and (one.write or (strict and access.write)) for one in held.unfenced)
-
     if access.proxy != "async" or access.space != "shared":
         return []
     checks = []
@@ -138,14 +143,19 @@ def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystand
         "{} has not executed fence.proxy.async since its generic access to {}, "
         "and {} by {} goes through the async proxy"
     )
-    if unfenced(held):
+    if needs_fence(held, access, strict):
         checks.append(Check("missing-fence", TRUE, because.format(role, access.object, mine, role), access.object))
     for other in others:
-        when = other.where(lambda spot: unfenced(spot.held))
+        when = other.unfenced(access, strict)
         checks.append(
             Check("missing-fence", when, because.format(other.name, access.object, mine, role), access.object)
         )
     return _possible(checks)
+
+
+def needs_fence(held: Held, access: Access, strict: bool) -> bool:
+    """A generic access that has not been fenced overlaps an async one; reads matter only if `strict`."""
+    return any(one.overlaps(access) and (one.write or (strict and access.write)) for one in held.unfenced)
 
 
 def stale_check(role: str, access: Access, content: Expr | None, expected: int | None, tag: object) -> list[Check]:

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from checker.check import check_pipeline
+from checker.check import check_machine, check_pipeline
 from checker.frontier.box import Box, Configuration
 from checker.frontier.formula import Formula, simplest
 from checker.order import order
 from checker.result import PROVED, UNDETERMINED, VIOLATED, Result
+from spec.compile import compile_programs
 from spec.errors import SpecError
 
 CHUNK = 16
@@ -84,7 +85,8 @@ def decide(configuration: Configuration) -> Decided:
         return Decided(configuration, PROVED, events=outcome.events)
     if outcome.verdict == UNDETERMINED:
         return Decided(configuration, UNDETERMINED, why=outcome.why, events=outcome.events)
-    result = check_pipeline(configuration.pipeline(), command="epilogue", engine="order")
+    machine = compile_programs(outcome.pipeline, outcome.programs)
+    result = check_machine(machine, command="epilogue", engine="order", outcome=outcome)
     shown = [finding for finding in result.findings if finding.verdict == VIOLATED and finding.trace is not None]
     if not shown:
         why = next((f.note for f in result.findings if f.verdict == UNDETERMINED), "no schedule shows the violation")
