@@ -184,7 +184,7 @@ def test_the_report_names_both_differences_with_an_example(frontier):
     lines = text(frontier).splitlines()
     rejected = lines.index(next(line for line in lines if line.startswith("rejected although safe")))
     accepted = lines.index(next(line for line in lines if line.startswith("accepted although violated")))
-    assert "E:172" in "\n".join(lines[rejected:accepted])
+    assert "rejected by E:731" in "\n".join(lines[rejected:accepted])
     assert "error[deadlock]" in "\n".join(lines[accepted:])
     assert lines[-1].startswith("verify: PROVED epilogue frontier  144 configurations")
 
