@@ -345,6 +345,13 @@ def test_why_a_survivor_may_live(model, words, reason):
     assert (outcome.verdict, outcome.reason, outcome.confirmed) == (SURVIVED, reason, True)
 
 
+def test_a_wait_for_what_has_ended_already_shows_nothing():
+    """With one stage of D every store has been waited for before the tail does."""
+    model = Model(Epilogue, {"stages_c": 2, "stages_d": 1, "subtiles": 2, "tiles": 1})
+    outcome = fate("drop", "store_warp", "wait_group.read 0", model=model, nth=1)
+    assert (outcome.verdict, outcome.reason) == (EQUIVALENT, "the same behaviour")
+
+
 def test_the_same_program_is_noticed():
     outcome = fate("start", "store_warp", "other phase", model=Model(TmaStore, {"stages": 2}))
     assert (outcome.verdict, outcome.reason) == (EQUIVALENT, "the same program")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from checker.packed import Successors, Violations, pack
 from spec import operations as op
@@ -190,20 +191,25 @@ def _shows(
     return show
 
 
+Open: TypeAlias = frozenset[tuple[str, op.Access | None]]
+"""Asynchronous accesses by role that have not ended; None for a role that has done everything and may end."""
+
+
 class _Unfinished:
-    """Which asynchronous accesses of each role have not come to an end: one set of (role, access) at a time."""
+    """What has begun and may end at any time, by itself."""
 
     def __init__(self, machine: Machine, programs: tuple[Program, ...], off: bool) -> None:
-        self.nothing: frozenset[tuple[str, op.Access]] = frozenset()
+        self.nothing: Open = frozenset()
         self.off = off
-        self.steps: list[tuple[str, frozenset[tuple[str, op.Access]], frozenset[tuple[str, op.Access]]]] = []
-        held = {}
+        self.steps: list[tuple[str, Open, Open]] = []
+        held: dict[str, list[Open]] = {}
         for program in programs:
             nodes = [*program.nodes, *(node for node in program.nodes if blocks_inside(node.operation))]
             held[program.name] = [
                 frozenset((program.name, access) for access in node.held.in_progress()) for node in nodes
             ]
         nodes_of = {program.name: program.nodes for program in programs}
+        final = {role.name: [place.final for place in role.locations] for role in machine.roles}
         for action in machine.actions:
             if action.location is None or action.target is None:
                 self.steps.append(("", self.nothing, self.nothing))
@@ -213,9 +219,10 @@ class _Unfinished:
                 operation = nodes_of[action.role][action.location].operation
             may = held[action.role][action.target]
             begun = may & frozenset((action.role, access) for access in accesses_of(operation))
-            self.steps.append((action.role, begun, may))
+            end: Open = frozenset(((action.role, None),)) if final[action.role][action.target] else self.nothing
+            self.steps.append((action.role, begun | end, may | end))
 
-    def after(self, rest: frozenset[tuple[str, op.Access]], action: int) -> frozenset[tuple[str, op.Access]] | None:
+    def after(self, rest: Open, action: int) -> Open | None:
         """The set after an action; None if the action has to wait for one of its role's accesses."""
         role, begun, may = self.steps[action]
         if self.off or not role:
@@ -224,7 +231,7 @@ class _Unfinished:
             return None
         return rest | begun
 
-    def ends(self, rest: frozenset[tuple[str, op.Access]]) -> list[tuple[Hashable, frozenset[tuple[str, op.Access]]]]:
+    def ends(self, rest: Open) -> list[tuple[Hashable, Open]]:
         return [(("ends", one), rest - {one}) for one in rest]
 
 
@@ -244,9 +251,8 @@ def _shown_in(machine: Machine, projection: str) -> dict[str, Variable]:
 
 
 def _events(machine: Machine, programs: tuple[Program, ...]) -> list[Hashable]:
-    """By action, the accesses that it starts, or the end of its role; None if it shows nothing but changes."""
+    """By action, the accesses that it starts, or its request for registers; None if it shows nothing but changes."""
     nodes = {program.name: program.nodes for program in programs}
-    final = {role.name: frozenset(i for i, place in enumerate(role.locations) if place.final) for role in machine.roles}
     events: list[Hashable] = []
     for action in machine.actions:
         event: Hashable = None
@@ -258,7 +264,5 @@ def _events(machine: Machine, programs: tuple[Program, ...]) -> list[Hashable]:
                 event = (action.role, type(operation).__name__, accesses, tags)
             elif isinstance(operation, op.Setmaxnreg):
                 event = (action.role, operation)
-        if action.target in final.get(action.role, ()):
-            event = (event, action.role, "ends")
         events.append(event)
     return events
