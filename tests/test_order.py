@@ -15,7 +15,7 @@ from test_reduction import Soup
 
 from checker.check import check_pipeline
 from checker.cli import main
-from checker.order import Outcome, confirm, ctas, meetings, memory, order, outcome, signals, trace_of
+from checker.order import Outcome, confirm, ctas, lifetime, meetings, memory, order, outcome, signals, trace_of
 from checker.order.run import Run
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import explore, is_undetermined
@@ -395,9 +395,9 @@ CONDITIONS: list[tuple[Any, str, Callable[..., Any], Pipeline, str]] = [
     (signals, "_must_have_passed", nothing, Lapped(), "phase-lapped"),
     (signals, "_observed", lambda *_: True, NobodyLooks(), "phase-lapped"),
     (signals, "_must_not_be_early", nothing, SkipsAPhase(), "phase-lapped"),
-    (signals, "_not_initialised", nothing, corpus("R18 sync"), "barrier-init"),
-    (signals, "_not_initialised", nothing, InvalidatedTooEarly(), "barrier-init"),
-    (signals, "_must_be_unused", nothing, InvalidatedUnderAWait(), "barrier-init"),
+    (signals, "not_initialised", nothing, corpus("R18 sync"), "barrier-init"),
+    (signals, "not_initialised", nothing, InvalidatedTooEarly(), "barrier-init"),
+    (lifetime, "_must_be_unused", nothing, InvalidatedUnderAWait(), "barrier-init"),
     (signals, "_must_be_fenced", nothing, corpus("R18 fence"), "barrier-init"),
     (signals, "_must_be_visible", nothing, HiddenInit(), "barrier-init"),
     (memory, "_race", nothing, corpus("R29"), "race"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from checker.order import ctas, memory, signals
+from checker.order import ctas, lifetime, memory, signals
 from checker.order.meetings import leave, meet, role_ends
 from checker.order.plan import Move, Plan
 from checker.order.state import NEVER, Clock, Failure, RunState, initial
@@ -197,7 +197,7 @@ class Run:
                 if not ctas.registers(self, role, move):
                     return False
             case _:
-                signals.live(self, role, move)
+                lifetime.live(self, role, move)
         if self.halted:
             return True
         done = state.done[role]

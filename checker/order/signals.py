@@ -49,7 +49,7 @@ def contribute(run: Run, role: int, move: Move) -> None:
     effect = steps.signal(barrier.parts, operation, observe, observed)
     for property, because in effect.illegal:
         happened = property != "phase-lapped"
-        reached = _within(run, role, number) if happened else run.now(role)
+        reached = within(run, role, number) if happened else run.now(role)
         run.fail(property, f"{use.name}: {because}", use.name, reached, (role, state.at[role]), happened=happened)
     if run.halted:
         return
@@ -68,7 +68,7 @@ def may_signal(run: Run, role: int, number: int) -> None:
     step = (role, state.at[role])
     if not barrier.parts.alive:
         because = f"a copy signals {use.name} before its init"
-        run.fail("barrier-init", because, use.name, _within(run, role, number), step, happened=True)
+        run.fail("barrier-init", because, use.name, within(run, role, number), step, happened=True)
         return
     _must_know(run, role, number, _knowledge(run, role, number))
     _must_be_fenced(run, role, number, step)
@@ -109,10 +109,10 @@ def _land_one(run: Run, role: int, move: Move, number: int) -> None:
     for piece in range(load.pieces):
         if barrier.stage != stage:
             because = f"{use.name} completes a phase between two pieces of one copy"
-            run.diverge("tx-count", because, use.name, _within(run, role, number), None)
+            run.diverge("tx-count", because, use.name, within(run, role, number), None)
         effect = steps.signal(barrier.parts, move.operation, False, True)
         for property, because in effect.illegal:
-            reached = _within(run, role, number)
+            reached = within(run, role, number)
             run.fail(property, f"{use.name}: {because}", use.name, reached, (~role, node), happened=True)
         if run.halted:
             return
@@ -143,7 +143,7 @@ def wait(run: Run, role: int, move: Move) -> bool:
     if illegal:
         return passes
     if known < barrier.first:
-        _not_initialised(run, role, number)
+        not_initialised(run, role, number)
     elif distance > 1:
         _must_not_be_early(run, role, number, parity, distance)
     return passes
@@ -177,7 +177,7 @@ def wait_token(run: Run, role: int, move: Move) -> bool:
         run.fail(property, f"{use.name}: {because}", use.name, _behind(run, role, number), happened=True)
         run.diverged = run.diverged or because
     if not illegal and state.clock[role][run.roles + number] < barrier.first:
-        _not_initialised(run, role, number)
+        not_initialised(run, role, number)
     if passes:
         _learn(run, role, number)
         barrier.required[~role] = (barrier.stage, event, event)
@@ -185,53 +185,6 @@ def wait_token(run: Run, role: int, move: Move) -> bool:
         if use.invals:
             barrier.used[role] = event
     return passes
-
-
-def live(run: Run, role: int, move: Move) -> None:
-    """init or inval: everything that was done to the barrier must be before it."""
-    state, number = run.state, move.thing
-    barrier, use = state.barriers[number], run.plan.barriers[number]
-    clock, step = state.clock[role], (role, state.at[role])
-    assert move.operation is not None
-    effect = steps.signal(barrier.parts, move.operation, False, True)
-    for property, because in effect.illegal:
-        reached = _within(run, role, number)
-        run.fail(property, f"{use.name}: {because}", use.name, reached, step, happened=True)
-    if run.halted:
-        return
-    known = clock[run.roles + number]
-    if move.kind == "init" and known < barrier.stage:
-        because = f"{use.name}: nothing orders its init after the last inval"
-        run.fail("barrier-init", because, use.name, run.now(role), step)
-    elif move.kind == "inval" and known < barrier.first:
-        _not_initialised(run, role, number, step)
-    elif move.kind == "inval":
-        _must_be_unused(run, role, move, step)
-    barrier.parts = effect.parts
-    _next_stage(run, number, run.publish(role))
-    state.clock[role] = barrier.completions[-1]
-    if move.kind == "inval":
-        barrier.dead = (*barrier.dead, barrier.stage)
-    else:
-        barrier.first = barrier.stage
-        barrier.seen = dict.fromkeys(barrier.seen, barrier.stage)
-        barrier.fresh = tuple(barrier.seen) if use.invals else ()
-        barrier.required, barrier.witness, barrier.used = {}, {}, {}
-        barrier.unfenced[role] = barrier.hidden[role] = NEVER
-
-
-def _must_be_unused(run: Run, role: int, move: Move, step: tuple[int, int]) -> None:
-    """Everything that was done to the barrier is before its inval."""
-    barrier, use = run.state.barriers[move.thing], run.plan.barriers[move.thing]
-    clock = run.state.clock[role]
-    for other, event in barrier.used.items():
-        if other != role and clock[other] <= event:
-            because = f"{use.name}: {move.kind} while {run.plan.programs[other].name} may still use it"
-            reached = join(run.now(role), run.clock_at(other, event))
-            run.fail("barrier-init", because, use.name, reached, step, beyond=run.clock_at(other, event + 1))
-    if any(bytes for bytes, _ in barrier.contributions):
-        because = f"{use.name}: {move.kind} while bytes of its current phase may still be in flight"
-        run.fail("barrier-init", because, use.name, run.now(role), step, astray=True)
 
 
 # ---------------------------------------------------------------- phases
@@ -288,7 +241,7 @@ def _complete(run: Run, number: int) -> None:
     barrier = run.state.barriers[number]
     stage = barrier.stage
     assert barrier.shared is not None
-    clock = _next_stage(run, number, barrier.shared)
+    clock = next_stage(run, number, barrier.shared)
     _must_have_passed(run, number, stage, clock)
 
 
@@ -305,7 +258,7 @@ def _must_have_passed(run: Run, number: int, stage: int, clock: Clock) -> None:
             run.diverged = run.diverged or because
 
 
-def _next_stage(run: Run, number: int, clock: Clock) -> Clock:
+def next_stage(run: Run, number: int, clock: Clock) -> Clock:
     barrier = run.state.barriers[number]
     clock = clock.copy()
     barrier.stage += 1
@@ -375,7 +328,7 @@ def _must_know(run: Run, role: int, number: int, known: int) -> None:
         return
     step = (role, run.state.at[role])
     if known < barrier.first:
-        _not_initialised(run, role, number, step)
+        not_initialised(run, role, number, step)
         return
     name = run.plan.programs[role].name
     because = f"{use.name}: what {name} contributes can be counted in an earlier phase: nothing orders it after that"
@@ -391,7 +344,7 @@ def _must_not_be_early(run: Run, role: int, number: int, parity: int, distance: 
         run.diverged = run.diverged or because
 
 
-def _not_initialised(run: Run, role: int, number: int, step: tuple[int, int] | None = None) -> None:
+def not_initialised(run: Run, role: int, number: int, step: tuple[int, int] | None = None) -> None:
     """The role does not know of the last init: where it stands, the barrier can still be dead."""
     barrier, name = run.state.barriers[number], run.plan.barriers[number].name
     known = run.state.clock[role][run.roles + number]
@@ -435,7 +388,7 @@ def _learn(run: Run, role: int, number: int) -> None:
         clock[role] = join(clock[role], barrier.completions[-1])
 
 
-def _within(run: Run, role: int, number: int) -> Clock:
+def within(run: Run, role: int, number: int) -> Clock:
     """Where the role stands, after all contributions so far to the current phase of the barrier."""
     barrier = run.state.barriers[number]
     reached = _behind(run, role, number)

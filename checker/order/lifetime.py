@@ -1,0 +1,59 @@
+"""mbarrier.init and mbarrier.inval: everything that is done to a barrier is after its init and before its inval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from checker.order import signals, steps
+from checker.order.plan import Move
+from checker.order.state import NEVER, join
+
+if TYPE_CHECKING:
+    from checker.order.run import Run
+
+
+def live(run: Run, role: int, move: Move) -> None:
+    """init or inval: everything that was done to the barrier must be before it."""
+    state, number = run.state, move.thing
+    barrier, use = state.barriers[number], run.plan.barriers[number]
+    clock, step = state.clock[role], (role, state.at[role])
+    assert move.operation is not None
+    effect = steps.signal(barrier.parts, move.operation, False, True)
+    for property, because in effect.illegal:
+        reached = signals.within(run, role, number)
+        run.fail(property, f"{use.name}: {because}", use.name, reached, step, happened=True)
+    if run.halted:
+        return
+    known = clock[run.roles + number]
+    if move.kind == "init" and known < barrier.stage:
+        because = f"{use.name}: nothing orders its init after the last inval"
+        run.fail("barrier-init", because, use.name, run.now(role), step)
+    elif move.kind == "inval" and known < barrier.first:
+        signals.not_initialised(run, role, number, step)
+    elif move.kind == "inval":
+        _must_be_unused(run, role, move, step)
+    barrier.parts = effect.parts
+    signals.next_stage(run, number, run.publish(role))
+    state.clock[role] = barrier.completions[-1]
+    if move.kind == "inval":
+        barrier.dead = (*barrier.dead, barrier.stage)
+    else:
+        barrier.first = barrier.stage
+        barrier.seen = dict.fromkeys(barrier.seen, barrier.stage)
+        barrier.fresh = tuple(barrier.seen) if use.invals else ()
+        barrier.required, barrier.witness, barrier.used = {}, {}, {}
+        barrier.unfenced[role] = barrier.hidden[role] = NEVER
+
+
+def _must_be_unused(run: Run, role: int, move: Move, step: tuple[int, int]) -> None:
+    """Everything that was done to the barrier is before its inval."""
+    barrier, use = run.state.barriers[move.thing], run.plan.barriers[move.thing]
+    clock = run.state.clock[role]
+    for other, event in barrier.used.items():
+        if other != role and clock[other] <= event:
+            because = f"{use.name}: {move.kind} while {run.plan.programs[other].name} may still use it"
+            reached = join(run.now(role), run.clock_at(other, event))
+            run.fail("barrier-init", because, use.name, reached, step, beyond=run.clock_at(other, event + 1))
+    if any(bytes for bytes, _ in barrier.contributions):
+        because = f"{use.name}: {move.kind} while bytes of its current phase may still be in flight"
+        run.fail("barrier-init", because, use.name, run.now(role), step, astray=True)
