@@ -30,6 +30,7 @@ from spec.registers import never_granted, register_way
 from spec.signals import Signals, is_false
 from spec.structure import structure_of
 from spec.synchronise import (
+    ARRIVED,
     CLUSTER_WIDTH,
     THREADS_WIDTH,
     Way,
@@ -423,10 +424,13 @@ class _Compiler:
         return Bystander(program.name, self.v.counters[program.name], tuple(spots))
 
     def _exited(self, home: str | None, width: int) -> Expr:
-        """How many threads of a CTA, or of the whole cluster, have exited."""
+        """How many threads of a CTA have exited; of the whole cluster, without those that have arrived before."""
         total: Expr = Lit(0, width)
+        arrived = self.v.meetings["cluster"].flags if home is None else {}
         for program in self._at_home(home):
             done = in_locations(self.v.counters[program.name], final_nodes(program))
+            if program.name in arrived:
+                done = done & (arrived[program.name] != ARRIVED)
             total = total + where(done, Lit(program.me.threads, width), Lit(0, width))
         return total
 

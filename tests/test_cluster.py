@@ -8,6 +8,7 @@ from checker.check import check_pipeline
 from checker.order import order
 from checker.reduction import find_reduction
 from checker.search import explore
+from checker.trace import initial_state, is_enabled, take
 from spec.compile import compile_pipeline
 from spec.ctas import Cluster
 from spec.cutlass import PipelineTmaAsync
@@ -371,6 +372,42 @@ def test_barrier_cluster_orders_and_waits_for_all():
 
 def test_threads_that_have_exited_are_not_waited_for():
     assert violated(Meeting(leaves=True)) == []
+
+
+def test_a_thread_that_arrives_and_exits_is_counted_once():
+    class Leaves(Pipeline):
+        cluster = "2x1"
+
+        @role(warps=1, copies=2)
+        def warp(self, me):
+            yield self.cluster_arrive()
+            if me.cta == 1:
+                yield self.cluster_wait()
+
+    machine = compile_pipeline(Leaves())
+    exploration = explore(machine)
+    assert exploration.complete and not exploration.violations
+    passes = [action.guard for action in machine.actions if "wait" in action.op and "alone" not in action.op]
+    assert passes
+    for state in _states(machine):
+        arrived = sum(32 for role in machine.roles if state[f"cluster.{role.name}"] or state[role.counter] > 0)
+        if any(state[f"cluster.{role.name}"] == 2 for role in machine.roles):
+            assert arrived == 128
+
+
+def _states(machine):
+    """Every reachable state, by the reference meaning of expressions."""
+    first = initial_state(machine)
+    found, todo = {tuple(first.values()): first}, [first]
+    while todo:
+        state = todo.pop()
+        for action in machine.actions:
+            if is_enabled(machine, action, state):
+                after = take(machine, action, state)
+                if tuple(after.values()) not in found:
+                    found[tuple(after.values())] = after
+                    todo.append(after)
+    return list(found.values())
 
 
 def test_two_arrivals_without_a_wait():
