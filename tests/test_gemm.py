@@ -49,7 +49,7 @@ def test_ws_is_proved_as_the_builder_makes_it():
     assert (pipeline.stages, pipeline.stages_c, pipeline.stages_d, pipeline.subtiles) == (6, 4, 2, 8)
     result = check(pipeline)
     assert result.verdict == PROVED
-    assert result.states == 3971
+    assert result.states == 739
 
 
 @pytest.mark.parametrize("bits_c", [0, 16])
