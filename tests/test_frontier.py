@@ -154,9 +154,10 @@ ON_AN_H100 = [
     (("ws", 4, 5, False, True, 4, 1, F16, F16), "ok"),
     (("ws", 3, 3, True, True, 4, 1, F16, F16), "hang"),
 ]
-"""GEMMs of CUTLASS 4.2 (kernels/cutlass_epilogue.cu) with these epilogue policies on an H100 80GB HBM3, driver 580.159.04: tiles of 128x128, f16 or
-f32 C and D; the last four with the two static assertions of the collective taken out. hang: not done after 10 s, where
-the others take milliseconds; wrong: elements of D that are not A * B + C, in ten of ten runs.
+"""GEMMs of CUTLASS 4.2 (kernels/cutlass_epilogue.cu) with these epilogue policies on an H100 80GB HBM3, driver
+580.159.04: tiles of 128x128, f16 or f32 C and D; the last four with the two static assertions of the collective taken
+out. hang: not done after 10 s, where the others take milliseconds; wrong: elements of D that are not A * B + C, in ten
+of ten runs.
 """
 
 
