@@ -166,9 +166,13 @@ def _change(text: str, when: When, roles: tuple[str, ...]) -> str:
 
 
 def _short(place: Place) -> str:
-    """The line of the role's own frame, and that of the innermost verb."""
-    ends = dict.fromkeys((place[0], place[-1]))
-    return " > ".join(f"{os.path.basename(file)}:{line}" for file, line in ends)
+    """The lines from the role's own frame to that of the innermost verb; a file is named where it changes."""
+    parts, last = [], ""
+    for file, line in place:
+        name = os.path.basename(file)
+        parts.append(f"{'' if name == last else name}:{line}")
+        last = name
+    return " > ".join(parts)
 
 
 def _words(operation: op.Operation) -> str:
