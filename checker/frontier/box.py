@@ -63,9 +63,10 @@ class Configuration:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """What a formula can speak of."""
+        """What a formula can speak of; endless is 1 for `forever`, which has no end that could go wrong."""
         tiles = self.tiles if isinstance(self.tiles, int) else ENDLESS
         return {
+            "endless": int(self.tiles == "forever"),
             "StagesC": self.stages_c,
             "StagesD": self.stages_d,
             "subtiles": self.subtiles,

@@ -105,6 +105,11 @@ def _comparisons(points: Sequence[Mapping[str, int]], everywhere: int) -> list[F
         if bits not in (0, everywhere) and bits not in found:
             found[bits] = Formula(text, bits)
 
+    for x in names:
+        if {point[x] for point in points} == {0, 1}:
+            add(x, [point[x] == 1 for point in points])
+            add(f"not {x}", [point[x] == 0 for point in points])
+    names = [x for x in names if {point[x] for point in points} - {0, 1}]
     for shift, tail in ((0, ""), (1, " + 1"), (-1, " - 1"), (2, " + 2"), (-2, " - 2")):
         for x in names:
             for y in names:
