@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from checker.mutation.operators import OPERATORS
 from checker.mutation.run import exit_code, score_of
 from checker.mutation.score import DISAGREED, EQUIVALENT, KILLED, REFUSED, SURVIVED, Outcome, run
 from checker.mutation.stream import edited
+from checker.order import order
 from checker.search import Exploration, explore
 from spec import operations as op
 from spec.compile import compile_pipeline
@@ -412,8 +414,28 @@ def test_z3_is_asked_about_survivors():
 
 def test_a_kill_that_both_searches_miss_is_a_disagreement(monkeypatch):
     monkeypatch.setattr(score, "explore", lambda machine, **options: Exploration(complete=True))
-    outcome = run(RING, named(RING, "drop", "consumer", "arrive x128"), proof_timeout=30.0)
+    wrong = named(RING, "drop", "consumer", "arrive x128")
+    outcome = run(RING, wrong)
+    assert (outcome.verdict, outcome.reason) == (DISAGREED, "happens-before finds what both searches miss")
+    monkeypatch.setattr(score, "order", lambda pipeline: replace(order(pipeline), failures=(), why="not asked"))
+    outcome = run(RING, wrong, proof_timeout=30.0)
     assert (outcome.verdict, outcome.reason) == (DISAGREED, "Z3 finds what both searches miss")
+
+
+def test_happens_before_confirms_what_the_search_of_every_schedule_leaves(monkeypatch):
+    survivor = named(RING, "swap", "arrive.expect_tx")
+    whole = run(RING, survivor)
+    assert (whole.verdict, whole.ordered) in [(SURVIVED, "proved"), (EQUIVALENT, "proved")]
+    monkeypatch.setattr(score, "explore", without_the_end)
+    assert run(RING, survivor).confirmed
+    monkeypatch.setattr(score, "order", lambda pipeline: replace(order(pipeline), why="not asked"))
+    assert not run(RING, survivor).confirmed
+
+
+def without_the_end(machine, **options):
+    """A search of every schedule that runs out of states."""
+    found = explore(machine, **options)
+    return found if options.get("reduced") else replace(found, complete=False, ran_out="states")
 
 
 def test_a_model_that_is_wrong_itself_has_no_score():

@@ -34,9 +34,9 @@ def render(scores: Sequence[Score], *, every: bool) -> str:
             )
             lines.append(f"{property:16} {sum(counts):7}  {row}")
     unconfirmed = sum(not fate.outcome.confirmed for fate in whole.of(SURVIVED))
-    lines += ["", "survivors, all of them proved by the reduced search and by the search of every schedule"]
+    lines += ["", "survivors, proved by the reduced search, and by the search of every schedule or happens-before"]
     if unconfirmed:
-        lines[-1] += f" (in {unconfirmed} as far as it came)"
+        lines[-1] += f" (but {unconfirmed})"
     lines += [f"{count:7}  {REASONS[reason]}" for reason, count in whole.reasons().most_common()]
     asked = [fate.outcome.proof for fate in whole.of(SURVIVED) + whole.of(EQUIVALENT) if fate.outcome.proof]
     if asked:
@@ -122,4 +122,5 @@ def _fate(fate: Fate) -> dict[str, Any]:
         "states": outcome.states,
         "proof": outcome.proof,
         "confirmed": outcome.confirmed,
+        "order": outcome.ordered,
     }

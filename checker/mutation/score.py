@@ -1,9 +1,9 @@
 """What becomes of a mutant: killed by an engine, refused, the same program or behaviour, or a survivor that is proved.
 
 A kill is a schedule that was executed again on the mutant. A survivor was proved by the reduced search; the search of
-every schedule must agree, and Z3 too where it is asked: a kill that one engine misses is a disagreement, which is a
-bug of the checker. How a survivor's behaviour compares with the original's is computed, and is the reason why it may
-live.
+every schedule and happens-before must agree, and Z3 too where it is asked: a kill that one engine misses is a
+disagreement, which is a bug of the checker. How a survivor's behaviour compares with the original's is computed, and is
+the reason why it may live.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from checker.mutation.behaviour import (
     compare,
 )
 from checker.mutation.catalogue import Model, Mutant
+from checker.order import order
+from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import Exploration, explore, is_undetermined
 from checker.trace import make_trace
 from spec import operations as op
@@ -73,8 +75,10 @@ class Outcome:
     steps: int = 0
     states: int = 0
     seconds: float = 0.0
+    ordered: str = ""
+    """What happens-before says about a survivor: it is undetermined where control flow depends on the schedule."""
     confirmed: bool = True
-    """The search of every schedule has proved a survivor too; otherwise it found nothing within the model's limit."""
+    """The search of every schedule or happens-before has proved a survivor too; otherwise neither found anything."""
     proof: str = ""
     """Z3's verdict on a survivor, if it was asked."""
 
@@ -101,6 +105,9 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
     outcome = _searched(number, machine, program, model.limit)
     if outcome.verdict != SURVIVED:
         return outcome
+    ordered = order(mutant.of(model)).verdict
+    if ordered == VIOLATED:
+        return Outcome(number, DISAGREED, reason="happens-before finds what both searches miss", program=program)
     proof = ""
     if proof_timeout:
         proof, violated = _by_z3(machine, proof_timeout)
@@ -108,7 +115,8 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
             return Outcome(number, DISAGREED, violated, "Z3 finds what both searches miss", program)
     reason = _compared(model, machine, programs) if outcome.confirmed else OPEN
     verdict = EQUIVALENT if reason == INDISTINGUISHABLE else SURVIVED
-    return replace(outcome, verdict=verdict, reason=reason, proof=proof)
+    confirmed = outcome.confirmed or ordered == PROVED
+    return replace(outcome, verdict=verdict, reason=reason, proof=proof, ordered=ordered, confirmed=confirmed)
 
 
 def _searched(number: int, machine: Machine, program: str, limit: int) -> Outcome:
@@ -154,7 +162,6 @@ def _killed(number: int, machine: Machine, found: Exploration, property: str, pr
 def _by_z3(machine: Machine, timeout: float) -> tuple[str, str]:
     """Z3's verdict, and the property that it finds violated."""
     from checker.prove.induction import prove
-    from checker.result import PROVED, UNDETERMINED, VIOLATED
 
     proof = prove(machine, timeout=timeout, covered=True)
     violated = [property for property, verdict in proof.verdicts.items() if verdict == VIOLATED]
