@@ -8,7 +8,7 @@ import sys
 import traceback
 
 from spec.errors import Source, SpecError
-from spec.pipeline import Pipeline, has_roles
+from spec.pipeline import Pipeline, roles_of
 
 
 def load_classes(path: str, name: str = "") -> tuple[type[Pipeline], ...]:
@@ -44,7 +44,7 @@ def load_classes(path: str, name: str = "") -> tuple[type[Pipeline], ...]:
         if name not in found:
             raise SpecError(f"{path} defines no pipeline {name!r}: it has {', '.join(found) or 'none'}")
         return (found[name],)
-    chosen = tuple(value for key, value in found.items() if not key.startswith("_") and has_roles(value))
+    chosen = tuple(value for key, value in found.items() if not key.startswith("_") and roles_of(value))
     if not chosen:
         raise SpecError(f"{path} defines no pipeline: write a class with roles that inherits from Pipeline")
     return chosen

@@ -41,6 +41,16 @@ class PackedMachine:
     drained: tuple[Test, ...]
     final: tuple[frozenset[int], ...]
 
+    def successors(self, state: int) -> Successors:
+        """Everything that can happen in a state and is followed, whatever it violates."""
+        out: Successors = []
+        bad: Violations = []
+        for shift, mask, functions in self.roles:
+            functions[state >> shift & mask](state, out, bad)
+        for agent in self.agents:
+            agent(state, out, bad)
+        return out
+
     def unpack(self, state: int) -> dict[str, int]:
         return {name: state >> shift & mask for name, (shift, mask) in self.shifts.items()}
 

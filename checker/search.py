@@ -287,12 +287,7 @@ class _Search:
         return tuple(actions)
 
     def _hurried(self, state: int, first: int) -> list[int]:
-        out: Successors = []
-        bad: Violations = []
-        for shift, mask, functions in self.packed.roles:
-            functions[state >> shift & mask](state, out, bad)
-        for agent in self.packed.agents:
-            agent(state, out, bad)
+        out = self.packed.successors(state)
         return self._run_prompt(next(successor for action, successor in out if action == first))[1]
 
     def _find_stuck_roles(self) -> None:

@@ -16,8 +16,6 @@ from spec.state import PipelineState
 Names: TypeAlias = Callable[[Any], tuple[str, ...]]
 """Names that depend on the owner."""
 
-WARP = 32
-WARPGROUP = 128
 COPY_BYTES = 16
 """Bulk copies move multiples of 16 bytes (PTX ISA 9.7.9.25.4)."""
 

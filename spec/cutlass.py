@@ -22,6 +22,8 @@ from spec.state import PipelineState
 Waited: TypeAlias = Generator[Operation, Any, bool]
 """A verb whose value is the token: True for WaitDone, False for WaitAgain."""
 
+EPILOGUE_BARRIER = 1
+"""ReservedNamedBarriers::EpilogueBarrier, the named barrier that the threads of an epilogue meet at."""
 WAIT_AGAIN = False
 WAIT_DONE = True
 
@@ -44,11 +46,11 @@ class _Ring(Component):
 
     def producer_start(self) -> PipelineState:
         """make_producer_start_state (:252): the first acquire of every stage passes on the fresh barrier."""
-        return PipelineState.start(self.owner.value(self.stages), producer=True, laps=self.owner._laps)
+        return PipelineState.start(self.owner.value(self.stages), producer=True)
 
     def consumer_start(self) -> PipelineState:
         """PipelineState() (:176)."""
-        return PipelineState.start(self.owner.value(self.stages), laps=self.owner._laps)
+        return PipelineState.start(self.owner.value(self.stages))
 
     def producer_try_acquire(self, state: PipelineState) -> Waited:
         done: bool = yield self.empty[state].try_wait(state.phase)
@@ -189,7 +191,7 @@ class PipelineTmaStore(Component):
         return {}
 
     def producer_start(self) -> PipelineState:
-        return PipelineState.start(self.owner.value(self.stages), producer=True, laps=self.owner._laps)
+        return PipelineState.start(self.owner.value(self.stages), producer=True)
 
     def producer_commit(self, state: PipelineState) -> Body:
         yield self.owner.bulk_commit()

@@ -12,15 +12,14 @@ from collections.abc import Generator
 from typing import Any, TypeAlias
 
 from spec.asynchronous import BULK_GROUPS
-from spec.collective import WARP, WARPGROUP, Collective, Tensor
-from spec.cutlass import OrderedSequenceBarrier, PipelineTransactionAsync
+from spec.collective import Collective, Tensor
+from spec.cutlass import EPILOGUE_BARRIER, OrderedSequenceBarrier, PipelineTransactionAsync
 from spec.errors import SpecError
+from spec.hopper import WARP, WARPGROUP
 from spec.operations import Operation
 from spec.pipeline import Body, Threads, role
-from spec.state import LAPS, PipelineState
+from spec.state import PipelineState
 
-STORE_BARRIER = 1
-"""EpilogueBarrier: the named barrier id that the threads of an epilogue meet at."""
 SCHEDULES = ("ws", "cooperative", "pingpong")
 
 Stores: TypeAlias = tuple[PipelineState, PipelineState, PipelineState, int]
@@ -184,8 +183,7 @@ class EpilogueCollective(Collective):
 
     def epilogue_start(self, advance: int = 0) -> Stores:
         """The states that a group of math threads starts with, `advance` subtiles further on."""
-        load = PipelineState.start(self.stages_c, laps=self._laps)
-        store = PipelineState.start(self.store_stages, producer=True, laps=self._laps)
+        load, store = PipelineState.start(self.stages_c), PipelineState.start(self.store_stages, producer=True)
         aux = PipelineState.start(self.stages_d if self.aux_store_bytes else 0)
         return self.epilogue_advance((load, store, aux, 0), advance)
 
@@ -223,7 +221,7 @@ class EpilogueCollective(Collective):
         if self.c_needed:
             yield self.c.part(part, wait).read()
             if self.read_sync and self.has("read_sync"):
-                yield self.named_sync(STORE_BARRIER, self.epilogue_threads)
+                yield self.named_sync(EPILOGUE_BARRIER, self.epilogue_threads)
         if self.aux_load_bytes:
             yield self.aux_c.part(part, wait).read()
 
@@ -234,7 +232,7 @@ class EpilogueCollective(Collective):
         if self.has("store_fence"):
             yield self.fence_proxy_async()
         if self.has("store_sync"):
-            yield self.named_sync(STORE_BARRIER, self.epilogue_threads)
+            yield self.named_sync(EPILOGUE_BARRIER, self.epilogue_threads)
         if storing:
             yield self.store(*self.d.all_parts(store))
             if self.aux_store_bytes:
@@ -244,7 +242,7 @@ class EpilogueCollective(Collective):
         if storing and self.has("store_wait"):
             yield self.bulk_wait_read(self.stages_d - 1)
         if self.has("acquire_sync"):
-            yield self.named_sync(STORE_BARRIER, self.epilogue_threads)
+            yield self.named_sync(EPILOGUE_BARRIER, self.epilogue_threads)
         if self.reuse_smem_c and issued > self.stages_d - 1:
             if self.load_needed:
                 yield from self.epi_load.consumer_release(load, me)
@@ -296,18 +294,6 @@ class Epilogue(EpilogueCollective):
     def groups(self) -> int:
         """Groups of math threads that take turns."""
         return 2 if self.schedule == "pingpong" else 1
-
-    @property
-    def _laps(self) -> int:  # type: ignore[override]
-        """An even number that exceeds the laps after which each group has been at every stage that it comes to."""
-        most = LAPS
-        for group in range(self.groups):
-            turns = range(group, 2 * self.stages_c * self.groups, self.groups)
-            first: dict[int, int] = {}
-            for number in (turn * self.subtiles + subtile for turn in turns for subtile in range(self.subtiles)):
-                first.setdefault(number % self.stages_c, number // self.stages_c)
-            most = max(most, (max(first.values()) + 3) // 2 * 2)
-        return most
 
     @role(threads=WARP, split=(1, WARP - 1), copies=lambda self: int(self.load_needed))
     def epilogue_load_warp(self, me: Threads) -> Body:

@@ -7,10 +7,10 @@ __syncthreads. Tiles come from a static scheduler, so every warp knows them by i
 
 from __future__ import annotations
 
-from spec.collective import WARP, WARPGROUP
 from spec.cutlass import OrderedSequenceBarrier
 from spec.epilogue import EpilogueCollective
 from spec.errors import SpecError
+from spec.hopper import WARP, WARPGROUP
 from spec.mainloop import MainloopCollective
 from spec.pipeline import Body, Threads, role
 
@@ -126,6 +126,8 @@ class PersistentGemm(Gemm):
             if arrive:
                 yield from self.load_order.arrive(order, MAINLOOP, me)
                 arrive = False
+            if not me.leader:
+                break  # the other lanes have nothing more to do
         if me.leader:
             yield from self.mainloop_load_tail(write)
 

@@ -21,8 +21,6 @@ class Ghost:
         self.ahead: dict[str, int] = {}
         self.choices: dict[str, int] = {}
         self.rebase: dict[tuple[Lineage, str], int] = {}
-        self.entered: dict[Lineage, int] = {}
-        """The lap of each state beyond its first one when it was carried into a loop."""
 
     def target(self, wait: op.Wait) -> int:
         """The number of the phase that a wait is meant for, -1 being the one before the first.
@@ -40,32 +38,19 @@ class Ghost:
             return phase.lap + base
         return last + (last - int(phase)) % 2 if isinstance(phase, int) else last
 
-    def distance(self, wait: op.Wait, in_loop: bool) -> int:
+    def distance(self, wait: op.Wait) -> int:
         if isinstance(wait.phase, op.Token):
             return 0
-        last = self.observed.get(wait.barrier, -1)
-        first = isinstance(wait.phase, Phase) and (wait.phase.lineage, wait.barrier) not in self.rebase
-        distance = self.target(wait) - last
+        distance = self.target(wait) - self.observed.get(wait.barrier, -1)
         if distance < 0:
             raise SpecError(f"a wait on {wait.barrier} for a phase that this role has already gone beyond")
-        if distance >= FAR or (first and in_loop and self._ambiguous(wait, distance)):
+        if distance >= FAR:
             raise SpecError(f"a wait on {wait.barrier} skips {distance} phases: too many to follow across a loop")
         return distance
 
-    def _ambiguous(self, wait: op.Wait, distance: int) -> bool:
-        """A loop is closed when a state has moved `laps` laps, so a first wait is known only within as many. What the
-        state was advanced by before the loop is known exactly.
-        """
-        assert isinstance(wait.phase, Phase)
-        start = self.entered.get(wait.phase.lineage)
-        laps = wait.phase.laps
-        return distance >= laps if start is None else wait.phase.lap - start >= laps - 1
-
-    def enter_loop(self, states: Iterable[PipelineState]) -> None:
-        """A loop without end begins while the role holds these states."""
-        for state in states:
-            if state.number > state.stages:
-                self.entered.setdefault(state.lineage, state.lap)
+    def is_first(self, wait: op.Wait) -> bool:
+        """No state of this lineage has waited there, so that its laps have counted for nothing yet."""
+        return isinstance(wait.phase, Phase) and (wait.phase.lineage, wait.barrier) not in self.rebase
 
     def after(self, operation: op.Operation, answer: Hashable) -> None:
         if isinstance(operation, op.Wait) and answer is not False and not isinstance(operation.phase, op.Token):

@@ -24,6 +24,8 @@ TX_WIDTH = 22
 """Two's complement: the sum of two legal tx-counts still fits."""
 NAMED_BARRIERS = 16
 """Named barriers per CTA, ids 0 to 15 (9.7.13.1)."""
+WARP, WARPGROUP = 32, 128
+"""Threads of a warp, and of the four warps that execute wgmma together."""
 CTA_THREADS = 1024
 """Threads of a CTA at most."""
 BULK_ALIGNMENT = 16

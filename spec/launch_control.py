@@ -7,8 +7,8 @@ every CTA of the cluster; every thread that needs it reads it and arrives on the
 
 from __future__ import annotations
 
-from spec.collective import WARP, WARPGROUP
 from spec.cutlass import WAIT_AGAIN, PipelineAsync
+from spec.hopper import WARP, WARPGROUP
 from spec.pipeline import Body, Pipeline, Threads, role, tile
 from spec.state import PipelineState
 

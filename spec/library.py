@@ -7,6 +7,7 @@ that each iteration finds its own data.
 from __future__ import annotations
 
 from spec.cutlass import (
+    EPILOGUE_BARRIER,
     WAIT_AGAIN,
     OrderedSequenceBarrier,
     PipelineAsync,
@@ -15,15 +16,13 @@ from spec.cutlass import (
     PipelineTransactionAsync,
 )
 from spec.handles import Tile
+from spec.hopper import WARPGROUP
 from spec.launch_control import LaunchControl
 from spec.pipeline import Body, Pipeline, Threads, role, tile
 from spec.state import PipelineState, ring_period
 
-WARPGROUP = 128
 STAGE_BYTES = 32_768
 """A and B of a 128x128x64 f16 stage."""
-STORE_BARRIER = 1
-"""EpilogueBarrier, the named barrier id that the epilogue's threads meet at."""
 
 
 class TmaAsync(Pipeline):
@@ -192,12 +191,12 @@ class TmaStore(Pipeline):
         for _ in self.loop():
             yield self.mine[state].write()
             yield self.fence_proxy_async()
-            yield self.named_sync(STORE_BARRIER, WARPGROUP * self.consumers)
+            yield self.named_sync(EPILOGUE_BARRIER, WARPGROUP * self.consumers)
             yield self.store(self.mine[state], self.rest[state])
             yield from self.pipeline.producer_commit(state)
             state = state + 1
             yield from self.pipeline.producer_acquire(state)
-            yield self.named_sync(STORE_BARRIER, WARPGROUP * self.consumers)
+            yield self.named_sync(EPILOGUE_BARRIER, WARPGROUP * self.consumers)
         yield from self.pipeline.producer_tail(state)
 
     @role(threads=lambda self: WARPGROUP * self.consumers - 32)
@@ -206,9 +205,9 @@ class TmaStore(Pipeline):
         for _ in self.loop():
             yield self.rest[state].write()
             yield self.fence_proxy_async()
-            yield self.named_sync(STORE_BARRIER, WARPGROUP * self.consumers)
+            yield self.named_sync(EPILOGUE_BARRIER, WARPGROUP * self.consumers)
             state = state + 1
-            yield self.named_sync(STORE_BARRIER, WARPGROUP * self.consumers)
+            yield self.named_sync(EPILOGUE_BARRIER, WARPGROUP * self.consumers)
 
 
 class OrderedSequence(Pipeline):

@@ -11,9 +11,10 @@ from collections.abc import Generator, Iterator
 from typing import Any, TypeAlias
 
 from spec.asynchronous import MMA_GROUPS
-from spec.collective import WARPGROUP, Collective, Tensor
+from spec.collective import Collective, Tensor
 from spec.cutlass import PipelineTmaAsync
 from spec.errors import SpecError
+from spec.hopper import WARPGROUP
 from spec.operations import Operation
 from spec.pipeline import Body, Threads, role
 from spec.state import PipelineState

@@ -28,11 +28,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from spec import operations as op
 from spec.asynchronous import BULK_GROUPS, MMA_GROUPS
-from spec.ctas import Cluster
+from spec.cluster import Cluster
 from spec.errors import Source, SpecError, here, place_of
 from spec.handles import Array, Tile, number, one_tile, plain_tag
 from spec.hopper import CTA_THREADS
-from spec.state import LAPS, Count, PipelineState, ring_period
+from spec.state import Count, PipelineState, ring_period
 
 Body: TypeAlias = Generator[op.Operation, Any, Any]
 Parameter: TypeAlias = int | str | Callable[[Any], int]
@@ -195,8 +195,6 @@ class Pipeline:
     """
 
     default_period: ClassVar[int] = 0
-    _laps: int = LAPS
-    """Laps of a ring after which CUTLASS's pipelines take a state for what it was: more where roles skip many."""
 
     def __init__(self, **parameters: Any) -> None:
         self._tracer: Tracer | None = None
@@ -384,9 +382,12 @@ def one_iteration_each(pipeline: Pipeline, body: Callable[..., Body], extra: dic
         at = at + 1
 
 
-def has_roles(kernel: type[Pipeline]) -> bool:
-    """Whether the class or one of its bases declares a role; one that does not is only there to be inherited from."""
-    return any(isinstance(value, RoleDeclaration) for base in kernel.__mro__ for value in vars(base).values())
+def roles_of(kernel: type[Pipeline]) -> dict[str, RoleDeclaration]:
+    """The roles of a class by name, those of its bases first; none if it is only there to be inherited from."""
+    found: dict[str, RoleDeclaration] = {}
+    for base in reversed(kernel.__mro__):
+        found.update((name, value) for name, value in vars(base).items() if isinstance(value, RoleDeclaration))
+    return found
 
 
 class _EndlessLoop:

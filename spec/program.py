@@ -22,13 +22,13 @@ from typing import Any
 
 from spec import operations as op
 from spec.asynchronous import IDLE, Held
-from spec.ctas import Cluster
+from spec.cluster import Cluster
 from spec.errors import Source, SpecError, place_of, place_of_class, placed
 from spec.ghost import Ghost
 from spec.handles import Array, Barrier, Tile
 from spec.layout import Component
-from spec.pipeline import Pipeline, RoleDeclaration, Threads, one_iteration_each
-from spec.state import Count, Phase, PipelineState, ring_period
+from spec.pipeline import Pipeline, RoleDeclaration, Threads, one_iteration_each, roles_of
+from spec.state import LAPS, Count, Phase, PipelineState, ring_period
 
 MAX_LOCATIONS = 50_000
 MAX_LINES_BETWEEN_YIELDS = 200_000
@@ -72,13 +72,13 @@ class Program:
     nodes: tuple[Node, ...]
     role: str
     home: str = ""
-    """What the names of its CTA's things begin with, see spec.ctas."""
+    """What the names of its CTA's things begin with, see spec.cluster."""
 
 
 def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
     """The programs of all roles of the pipeline, in declaration order."""
     programs = []
-    roles = [(cta, *one) for cta in range(pipeline._shape.size) for one in _roles(pipeline).items()]
+    roles = [(cta, *one) for cta in range(pipeline._shape.size) for one in roles_of(type(pipeline)).items()]
     for cta, name, declaration in roles:
         if declaration.ctas is not None and cta not in declaration.ctas:
             continue
@@ -100,21 +100,12 @@ def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
     return tuple(programs)
 
 
-def _roles(pipeline: Pipeline) -> dict[str, RoleDeclaration]:
-    found: dict[str, RoleDeclaration] = {}
-    for base in reversed(type(pipeline).__mro__):
-        found.update((name, value) for name, value in vars(base).items() if isinstance(value, RoleDeclaration))
-    return found
-
-
 class _Known(BaseException):
     """The role has come to a loop head from which everything has been traced already."""
 
 
 class _StartAgain(BaseException):
-    """The role did something that needs more to be remembered than was: the number of an iteration, or accesses that
-    nothing has released.
-    """
+    """More must be remembered than was: an iteration's number, accesses that nothing has released, a state's laps."""
 
 
 class _Walk:
@@ -125,6 +116,7 @@ class _Walk:
         self.where = place_of(declaration.body)
         self.counted = False
         self.idle = IDLE
+        self.laps = LAPS  # after so many of its ring a state looks the same again when loops are closed
         self.nodes: list[Node] = []
         self.heads: dict[Hashable, int] = {}
         self.todo: list[tuple[tuple[Hashable, ...], int]] = [((), -1)]
@@ -210,7 +202,7 @@ class _Walk:
     def _step(self, operation: op.Operation) -> Any:
         node = Node(operation, self.source, self.held)
         if isinstance(operation, op.Wait):
-            node.distance = self.ghost.distance(operation, bool(self.heads))
+            node.distance = self._distance(operation)
         if isinstance(operation, op.Choose):
             node.choice = self.ghost.choices.get(operation.name, 0)
         if isinstance(operation, op.ClusterArrive) and not operation.release and not self.idle.tracks:
@@ -226,6 +218,15 @@ class _Walk:
         if isinstance(operation, op.Choose):
             return operation.options[int(str(answer))]
         return answer
+
+    def _distance(self, wait: op.Wait) -> int:
+        """The distance of a wait. In a loop the first one of a state is known only within the laps that close it."""
+        first = bool(self.heads) and self.ghost.is_first(wait)
+        distance = self.ghost.distance(wait)
+        if first and distance >= self.laps:
+            self.laps *= 2
+            raise _StartAgain
+        return distance
 
     def _answer(self, answers: tuple[Hashable, ...]) -> Hashable:
         """The answer to take now; the others are put off to runs of their own."""
@@ -288,8 +289,6 @@ class _Walk:
     def new_loop(self) -> int:
         """The number of a loop without end, in the order in which they begin: one that is entered again is another."""
         self.loops += 1
-        self._snapshot(sys._getframe(2))
-        self.ghost.enter_loop(self._states)
         return self.loops
 
     def loop_head(self, loop: str, number: int, bounded: bool) -> bool:
@@ -352,7 +351,7 @@ class _Walk:
     def _normal(self, value: Any, name: str, place: Source) -> Hashable:
         if isinstance(value, PipelineState):
             self._states.append(value)
-            ring = ring_period(value.stages, value.laps)
+            ring = ring_period(value.stages) // LAPS * self.laps
             early = min(value.number, value.stages)
             return ("state", value.stages, value.index, value.lap & 1, value.number % ring, early, value.flipped)
         if isinstance(value, Phase):

@@ -33,22 +33,17 @@ class Signals:
                 return self.wait_ways(role, node, operation)
             case op.Init():
                 return [self._init(role, operation)]
-            case op.Inval():
-                step = hopper.inval(self.v.barriers[operation.barrier])
-                return [self.on(role, operation.barrier, _form("inval", step, operation.remote))]
+            case op.Inval() | op.Transaction():
+                step = step_of(self.v.barriers[operation.barrier], operation)
+                return [self.on(role, operation.barrier, step)]
             case op.Arrive():
-                return [self.on(role, operation.barrier, self._arrival(role, operation), arrives=True)]
-            case op.Transaction():
-                b = self.v.barriers[operation.barrier]
-                bytes = operation.bytes
-                step = hopper.expect_tx(b, bytes) if bytes >= 0 else hopper.complete_tx(b, -bytes)
-                name = "expect_tx" if bytes >= 0 else "complete_tx"
-                return [self.on(role, operation.barrier, _form(name, step, operation.cta >= 0))]
+                b = self._observable(operation.barrier, role)
+                step = step_of(b, operation, observe=self.v.pipeline.observation)
+                return [self.on(role, operation.barrier, step, arrives=True)]
         return []
 
     def _init(self, role: str, init: op.Init) -> Way:
-        step = _form("init", hopper.init(self.v.barriers[init.barrier], init.count), init.remote)
-        way = self.on(role, init.barrier, step)
+        way = self.on(role, init.barrier, step_of(self.v.barriers[init.barrier], init))
         anew = [(bit.name, TRUE) for (_, name), bit in self.v.fresh.items() if name == init.barrier]
         anew += [
             (self.v.unseen[key].name, Lit(0, self.v.unseen[key].width))
@@ -63,14 +58,14 @@ class Signals:
             step = hopper.wait_token(b, self.v.ages[role, wait.barrier])
         else:
             step = self.wait_parity(role, wait, node.distance)
-        step = _form(wait.kind, step, wait.remote)
         passes = self.on(role, wait.barrier, step)
+        wrong = hopper.remote(wait.kind, Step()).illegal if wait.remote else ()
         if wait.kind == "wait":
-            return [Way(step.when, passes.updates, step.illegal if wait.remote else ())]
+            return [Way(step.when, passes.updates, wrong)]
         gives_up = TRUE if wait.kind == "try_wait" else ~step.when
         return [
-            Way(step.when, passes.updates, answer=True, label="True"),
-            Way(gives_up, (), answer=False, label="False"),
+            Way(step.when, passes.updates, wrong, answer=True, label="True"),
+            Way(gives_up, (), wrong, answer=False, label="False"),
         ]
 
     def wait_parity(self, role: str, wait: op.Wait, distance: int) -> Step:
@@ -86,21 +81,6 @@ class Signals:
         anew = hopper.wait_parity(b, parity, unseen, 1 - parity)
         pairs = zip(anew.illegal, step.illegal, strict=True)
         return replace(step, illegal=tuple(replace(old, when=where(fresh, new.when, old.when)) for new, old in pairs))
-
-    def _arrival(self, role: str, arrive: op.Arrive) -> Step:
-        b, observe = self._observable(arrive.barrier, role), self.v.pipeline.observation
-        remote = arrive.cta >= 0
-        match arrive:
-            case op.Arrive(kind="no_complete"):
-                step = hopper.arrive_no_complete(b, arrive.count, observe=observe)
-                return _form("arrive_no_complete", step, remote)
-            case op.Arrive(kind="drop"):
-                step = hopper.arrive_drop(b, arrive.count, arrive.expect or 0, observe=observe)
-                return _form("arrive_drop", step, remote)
-            case op.Arrive(expect=None):
-                return _form("arrive", hopper.arrive(b, arrive.count, observe=observe), remote)
-        step = hopper.arrive_expect_tx(b, arrive.expect or 0, arrive.count, observe=observe)
-        return _form("arrive_expect_tx", step, remote)
 
     def _observable(self, name: str, arriving: str) -> Mbarrier:
         """The barrier with its ghost `observed`: some waiter has nothing unseen, and has done something since that
@@ -175,9 +155,32 @@ class Signals:
             yield Check("phase-lapped", self.v.unseen[program.name, name] != 0, because, name)
 
 
-def _form(operation: str, step: Step, remote: bool) -> Step:
-    """The operation's .shared::cluster form, or the step itself."""
-    return hopper.remote(operation, step) if remote else step
+def step_of(b: Mbarrier, operation: op.Operation, *, observe: bool = True) -> Step:
+    """What an init, inval, transaction or arrival does to a barrier, in its .shared::cluster form where it is remote.
+
+    observe: demand of arrivals what the ISA does (9.7.13.15.4).
+    """
+    match operation:
+        case op.Init():
+            name, step = "init", hopper.init(b, operation.count)
+        case op.Inval():
+            name, step = "inval", hopper.inval(b)
+        case op.Transaction(bytes=bytes) if bytes >= 0:
+            name, step = "expect_tx", hopper.expect_tx(b, bytes)
+        case op.Transaction(bytes=bytes):
+            name, step = "complete_tx", hopper.complete_tx(b, -bytes)
+        case op.Arrive(kind="no_complete", count=count):
+            name, step = "arrive_no_complete", hopper.arrive_no_complete(b, count, observe=observe)
+        case op.Arrive(kind="drop", count=count, expect=expect):
+            name, step = "arrive_drop", hopper.arrive_drop(b, count, expect or 0, observe=observe)
+        case op.Arrive(count=count, expect=None):
+            name, step = "arrive", hopper.arrive(b, count, observe=observe)
+        case op.Arrive(count=count, expect=expect):
+            name, step = "arrive_expect_tx", hopper.arrive_expect_tx(b, expect or 0, count, observe=observe)
+        case _:
+            raise AssertionError(f"{operation} does not signal a mbarrier")
+    far = operation.remote if isinstance(operation, op.Init | op.Inval) else operation.cta >= 0
+    return hopper.remote(name, step) if far else step
 
 
 def is_false(condition: Expr) -> bool:

@@ -18,11 +18,11 @@ LAPS = 4
 one whole period of (index, phase) still differs from the right data."""
 
 
-def ring_period(stages: int, laps: int = LAPS) -> int:
-    """Iterations after which the state of a ring recurs: `laps` laps, and twice that for a single stage, where an
+def ring_period(stages: int) -> int:
+    """Iterations after which the state of a ring recurs: LAPS laps, and twice that for a single stage, where an
     iteration is a lap and roles that are two apart must not look like roles that are two apart the other way round.
     """
-    return laps * max(stages, 2)
+    return LAPS * max(stages, 2)
 
 
 class Lineage:
@@ -37,17 +37,16 @@ class Phase(int):
     lap: int
     lineage: Lineage
     flipped: bool
-    laps: int
 
-    def __new__(cls, lap: int, lineage: Lineage, flipped: bool, laps: int = LAPS) -> Phase:
+    def __new__(cls, lap: int, lineage: Lineage, flipped: bool) -> Phase:
         self = super().__new__(cls, lap & 1)
-        self.lap, self.lineage, self.flipped, self.laps = lap, lineage, flipped, laps
+        self.lap, self.lineage, self.flipped = lap, lineage, flipped
         return self
 
     def __xor__(self, other: int) -> Any:
         """`phase ^ 1`: the phase before, or for a state that started in the producer's phase, the phase after."""
         if other == 1:
-            return Phase(self.lap + (1 if self.flipped else -1), self.lineage, not self.flipped, self.laps)
+            return Phase(self.lap + (1 if self.flipped else -1), self.lineage, not self.flipped)
         return int(self) ^ other if other else self
 
 
@@ -55,7 +54,7 @@ class Phase(int):
 class PipelineState:
     """cutlass::PipelineState<Stages> (sm90_pipeline.hpp:169-249): a value; `state + 1` is what `++state` leaves.
 
-    With 0 stages it never moves. laps: after how many a loop without end may take it for the state that it was; even.
+    With 0 stages it never moves.
     """
 
     stages: int
@@ -64,42 +63,40 @@ class PipelineState:
     number: int
     lineage: Lineage
     flipped: bool
-    laps: int = LAPS
 
     def __bool__(self) -> bool:
         raise SpecError("a pipeline state has no truth value: use its count, index or phase")
 
     @staticmethod
-    def start(stages: int, *, producer: bool = False, laps: int = LAPS) -> PipelineState:
+    def start(stages: int, *, producer: bool = False) -> PipelineState:
         """The consumer's start (0, 0, 0), or the producer's (0, 1, 0) whose first lap passes on fresh barriers
         (:252).
         """
         if stages < 0:
             raise SpecError(f"a pipeline state of {stages} stages: use 0 or more")
-        return PipelineState(stages, 0, -1 if producer else 0, 0, Lineage(), producer, laps)
+        return PipelineState(stages, 0, -1 if producer else 0, 0, Lineage(), producer)
 
     @property
     def phase(self) -> Phase:
         """The phase bit to wait with."""
-        return Phase(self.lap, self.lineage, self.flipped, self.laps)
+        return Phase(self.lap, self.lineage, self.flipped)
 
     @property
     def count(self) -> Count:
         """How often the state was advanced; it can be compared with numbers up to the number of stages."""
-        return Count(self.number, ring_period(self.stages, self.laps), exact=self.stages)
+        return Count(self.number, ring_period(self.stages), exact=self.stages)
 
     @property
     def tag(self) -> int:
         """The count as a content tag: what the buffer of this stage should hold."""
-        return self.number % ring_period(self.stages, self.laps) if self.stages else 0
+        return self.number % ring_period(self.stages) if self.stages else 0
 
     def advance(self, steps: int) -> PipelineState:
         """The state `steps` further on (:225-241); equal to that many increments for every number of steps."""
         if self.stages == 0:
             return self
         laps, index = divmod(self.index + steps, self.stages)
-        lap, number = self.lap + laps, self.number + steps
-        return PipelineState(self.stages, index, lap, number, self.lineage, self.flipped, self.laps)
+        return PipelineState(self.stages, index, self.lap + laps, self.number + steps, self.lineage, self.flipped)
 
     def __add__(self, steps: int) -> PipelineState:
         return self.advance(steps)
@@ -107,7 +104,7 @@ class PipelineState:
     def flip(self) -> PipelineState:
         """The state with its phase bit inverted, as the epilogue makes a wait state from a store state."""
         phase = self.phase ^ 1
-        return PipelineState(self.stages, self.index, phase.lap, self.number, self.lineage, phase.flipped, self.laps)
+        return PipelineState(self.stages, self.index, phase.lap, self.number, self.lineage, phase.flipped)
 
 
 class Count:

@@ -14,11 +14,10 @@ from checker.claims.runs import enumerated, machine, model, stated
 from checker.claims.table import chosen, table
 from checker.cli import main
 from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result
-from spec import cluster, hopper, software_barriers
+from spec import hopper, software_barriers
 from spec.claims import designs, rings, state_arithmetic
 from spec.claims.state_arithmetic import NUMBERS, State, advance, increment
-from spec.cluster import WARPGROUP, all_shapes, arrivals, block_of, block_of_lane, empty_count
-from spec.ctas import Cluster
+from spec.cluster import CLUSTER_LIMIT, Cluster, all_shapes, arrivals, block_of, block_of_lane, empty_count
 from spec.errors import SpecError
 from spec.launch_control import LaunchControl
 
@@ -271,11 +270,11 @@ def test_a_label_that_does_not_exist():
 
 
 def test_a_warpgroup_divides_all_blocks_among_its_warps():
-    blocks = [block_of(thread) for thread in range(WARPGROUP)]
-    assert sorted(block for block in blocks if block is not None) == list(range(cluster.CLUSTER_LIMIT))
+    blocks = [block_of(thread) for thread in range(hopper.WARPGROUP)]
+    assert sorted(block for block in blocks if block is not None) == list(range(CLUSTER_LIMIT))
     by_warp = [[block for block in blocks[32 * w : 32 * w + 32] if block is not None] for w in range(4)]
     assert by_warp == [[0, 5, 10, 15], [4, 1, 14, 11], [8, 13, 2, 7], [12, 9, 6, 3]]
-    assert [block_of_lane(lane) for lane in range(0, 32, 2)] == list(range(cluster.CLUSTER_LIMIT))
+    assert [block_of_lane(lane) for lane in range(0, 32, 2)] == list(range(CLUSTER_LIMIT))
     assert all(block_of_lane(lane) is None for lane in range(1, 32, 2))
 
 
@@ -285,8 +284,7 @@ def test_every_empty_barrier_gets_what_it_counts(consumers):
     for shape in all_shapes():
         for cta, sources in enumerate(arrivals(shape, consumers)):
             assert sum(sources) == empty_count(shape, consumers)
-            near = Cluster(shape.x, shape.y).sharing(cta)
-            assert tuple(source for source, sent in enumerate(sources) if sent) == near == cluster.writers(shape, cta)
+            assert tuple(source for source, sent in enumerate(sources) if sent) == shape.writers(cta)
 
 
 @pytest.mark.parametrize("consumers", [1, 64, 96, 200])
@@ -294,14 +292,6 @@ def test_nobody_signals_for_other_numbers_of_consumers(consumers):
     for shape in all_shapes():
         sent = sum(sum(sources) for sources in arrivals(shape, consumers))
         assert sent == (consumers if shape.size == 1 else 0)
-
-
-def test_masks_are_those_of_the_language():
-    for shape in all_shapes():
-        known = Cluster(shape.x, shape.y)
-        for cta in range(shape.size):
-            assert cluster.multicast_a(shape, cta) == sum(1 << other for other in known.sharing_a(cta))
-            assert cluster.multicast_b(shape, cta) == sum(1 << other for other in known.sharing_b(cta))
 
 
 def test_a_cluster_of_17_is_refused():

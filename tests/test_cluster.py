@@ -1,29 +1,20 @@
-"""Clusters: barriers and buffers of every CTA, what reaches from one into another, and when a CTA begins and ends."""
+"""PipelineTmaAsync in clusters: their shapes, what is proved, what is found in wrong ones, and the reduction."""
 
 from __future__ import annotations
 
 import pytest
+from findings import violated
 
 from checker.check import check_pipeline
 from checker.order import order
 from checker.reduction import find_reduction
 from checker.search import explore
-from checker.trace import initial_state, is_enabled, take
+from spec.cluster import Cluster
 from spec.compile import compile_pipeline
-from spec.ctas import Cluster
 from spec.cutlass import PipelineTmaAsync
 from spec.errors import SpecError
 from spec.library import TmaAsync
-from spec.pipeline import Pipeline, barrier, role, tile
-
-
-def violated(pipeline, **options):
-    """The properties that the pipeline violates; nothing must be undetermined but for what a violation leaves open."""
-    result = check_pipeline(pipeline, command="spec", **options)
-    found = [finding.id for finding in result.findings if finding.verdict == "violated"]
-    assert found or result.verdict == "proved", [finding.note for finding in result.findings]
-    return found
-
+from spec.pipeline import barrier, role
 
 # ---------------------------------------------------------------- the shape
 
@@ -37,9 +28,9 @@ def test_all_that_can_write_a_stage_are_in_its_row_or_column(x):
     for y in range(1, 16 // x + 1):
         shape = Cluster(x, y)
         for rank in range(shape.size):
-            writers = [o for o in range(shape.size) if rank in (*shape.sharing_a(o), *shape.sharing_b(o))]
-            assert tuple(writers) == shape.sharing(rank)
-            assert len(writers) == x + y - 1
+            near = [other for other in range(shape.size) if shape.shares_row_or_column(other, rank)]
+            assert list(shape.writers(rank)) == near
+            assert len(near) == x + y - 1
 
 
 @pytest.mark.parametrize("text", ["0x1", "4x5", "2", "2x", "-1x2", "x"])
@@ -195,227 +186,6 @@ def test_happens_before_agrees_with_the_search(cluster, stages, trips):
 def test_without_its_tail_the_last_arrival_finds_the_peer_gone(trips):
     assert violated(NoTail(trips=trips)) == ["exit-hazard"]
     assert violated(Wrong(trips=trips)) == []
-
-
-# ---------------------------------------------------------------- what reaches another CTA, and how
-
-
-class Ping(Pipeline):
-    """CTA 0 writes into CTA 1's buffer and tells it so."""
-
-    cluster = "2x1"
-    met = False
-    early = False
-    relaxed = False
-    ready = barrier(arrivals=32, slots=1)
-    x = tile(bytes=128, slots=1)
-
-    @role(warps=1)
-    def warp(self, me):
-        if not self.early:
-            yield self.cluster_arrive()
-            yield self.cluster_wait()
-        if me.cta == 0:
-            yield self.x[0].on(1).write(tag=1)
-            if self.relaxed:
-                yield self.cluster_arrive_relaxed()
-                yield self.cluster_wait()
-            else:
-                yield self.ready[0].on(1).arrive(32)
-        else:
-            if self.relaxed:
-                yield self.cluster_arrive()
-                yield self.cluster_wait()
-            else:
-                yield self.ready[0].wait(0)
-            yield self.x.read(tag=1)
-
-
-def test_distributed_shared_memory_is_ordered_by_a_remote_arrival():
-    assert violated(Ping()) == []
-    assert violated(Ping(), reduced=False) == []
-
-
-def test_a_cta_that_may_not_have_started_cannot_be_reached():
-    assert violated(Ping(early=True)) == ["exit-hazard"]
-
-
-def test_a_relaxed_arrive_orders_no_access():
-    """9.7.13.4: .relaxed gives no ordering (quack issue 63, cutlass issue 3324)."""
-    assert violated(Ping(relaxed=True)) == ["race"]
-
-
-class Remote(Pipeline):
-    """One remote operation, by name."""
-
-    cluster = "1x2"
-    operation = "arrive"
-    b = barrier(arrivals=1, slots=1)
-
-    @role(threads=1)
-    def thread(self, me):
-        if me.cta == 0:
-            there = self.b[0].on(1)
-            yield {
-                "arrive": there.arrive,
-                "arrive_expect_tx": lambda: there.arrive_expect_tx(0),
-                "complete_tx": lambda: there.complete_tx(0),
-                "expect_tx": lambda: there.expect_tx(0),
-                "no_complete": there.arrive_no_complete,
-                "init": lambda: there.init(1),
-                "inval": there.inval,
-                "wait": lambda: there.wait(1),
-            }[self.operation]()
-        else:
-            yield self.b.wait(0)
-
-
-@pytest.mark.parametrize("operation", ["arrive", "arrive_expect_tx", "complete_tx", "expect_tx"])
-def test_operations_with_a_shared_cluster_form(operation):
-    assert "barrier-init" not in violated(Remote(operation=operation))
-
-
-@pytest.mark.parametrize("operation", ["no_complete", "init", "inval", "wait"])
-def test_operations_without_a_shared_cluster_form(operation):
-    assert "barrier-init" in violated(Remote(operation=operation))
-
-
-def test_a_cta_outside_the_cluster_is_one_line():
-    class Outside(Ping):
-        @role(threads=1)
-        def other(self):
-            yield self.ready[0].on(2).arrive()
-
-    with pytest.raises(SpecError, match="CTA 2 of a cluster of 2"):
-        compile_pipeline(Outside())
-
-
-# ---------------------------------------------------------------- initialisation
-
-
-class Initialised(Pipeline):
-    """Barriers are initialised by a thread of each CTA, then made visible, then used from the other CTA."""
-
-    cluster = "2x1"
-    met = False
-    fence = True
-    relaxed = True
-    wait = True
-    b = barrier(arrivals=1, slots=1, initialised=False)
-    c = barrier(arrivals=1, slots=1)
-
-    @role(threads=1)
-    def thread(self, me):
-        yield self.b[0].init(1)
-        if self.fence:
-            yield self.fence_mbarrier_init()
-        yield self.cluster_arrive_relaxed() if self.relaxed else self.cluster_arrive()
-        if self.wait:
-            yield self.cluster_wait()
-        yield self.b[0].on(1 - me.cta).arrive()
-        yield self.b[0].wait(0)
-        yield self.cluster_wait() if not self.wait else self.c[0].arrive()
-
-
-def test_initialisation_is_visible_after_fence_and_cluster_barrier():
-    """The example of the ISA: init; fence.mbarrier_init; barrier.cluster.arrive.relaxed; barrier.cluster.wait."""
-    assert violated(Initialised()) == []
-
-
-def test_relaxed_cluster_barrier_alone_makes_no_initialisation_visible():
-    assert violated(Initialised(fence=False)) == ["barrier-init"]
-    assert violated(Initialised(fence=False, relaxed=False)) == []
-
-
-def test_use_before_the_peer_has_initialised():
-    assert "barrier-init" in violated(Initialised(wait=False))
-
-
-# ---------------------------------------------------------------- barrier.cluster
-
-
-class Meeting(Pipeline):
-    """Two CTAs of two warps; what each thread does at barrier.cluster."""
-
-    cluster = "2x1"
-    twice = False
-    alone = False
-    leaves = False
-    skips = False
-    x = tile(bytes=128, slots=1, space="global")
-
-    @role(warps=1, copies=2)
-    def warp(self, me):
-        if me.cta == 0 and me.copy == 0:
-            if self.leaves:
-                return
-            if self.alone:
-                yield self.cluster_wait()
-            yield self.x.write(tag=1)
-            yield self.cluster_arrive()
-            if self.twice:
-                yield self.cluster_arrive()
-            yield self.cluster_wait()
-        elif self.skips and me.copy == 0:
-            while True:
-                yield self.fence_proxy_async()
-        else:
-            yield self.cluster_arrive()
-            yield self.cluster_wait()
-            if not self.leaves:
-                yield self.x.read(tag=1)
-
-
-def test_barrier_cluster_orders_and_waits_for_all():
-    assert violated(Meeting()) == []
-
-
-def test_threads_that_have_exited_are_not_waited_for():
-    assert violated(Meeting(leaves=True)) == []
-
-
-def test_a_thread_that_arrives_and_exits_is_counted_once():
-    class Leaves(Pipeline):
-        cluster = "2x1"
-
-        @role(warps=1, copies=2)
-        def warp(self, me):
-            yield self.cluster_arrive()
-            if me.cta == 1:
-                yield self.cluster_wait()
-
-    machine = compile_pipeline(Leaves())
-    exploration = explore(machine)
-    assert exploration.complete and not exploration.violations
-    passes = [action.guard for action in machine.actions if "wait" in action.op and "alone" not in action.op]
-    assert passes
-    for state in _states(machine):
-        arrived = sum(32 for role in machine.roles if state[f"cluster.{role.name}"] or state[role.counter] > 0)
-        if any(state[f"cluster.{role.name}"] == 2 for role in machine.roles):
-            assert arrived == 128
-
-
-def _states(machine):
-    """Every reachable state, by the reference meaning of expressions."""
-    first = initial_state(machine)
-    found, todo = {tuple(first.values()): first}, [first]
-    while todo:
-        state = todo.pop()
-        for action in machine.actions:
-            if is_enabled(machine, action, state):
-                after = take(machine, action, state)
-                if tuple(after.values()) not in found:
-                    found[tuple(after.values())] = after
-                    todo.append(after)
-    return list(found.values())
-
-
-def test_two_arrivals_without_a_wait():
-    assert "named-barrier" in violated(Meeting(twice=True))
-
-
-def test_a_wait_without_an_arrival():
-    assert "named-barrier" in violated(Meeting(alone=True))
 
 
 # ---------------------------------------------------------------- the reduction

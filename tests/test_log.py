@@ -2,7 +2,7 @@
 legal.
 
 An edit that is accepted needs an argument that says why the edited log is one that Hopper can produce, and the order of
-effects that the checker found for it must pass the replay of log_edits.
+effects that the checker found for it must pass the replay of log_explained.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from log_edits import (
     as_text,
     config_of,
     edits_of,
-    explains,
     path_of,
     records_of,
     renumbered,
     text_of,
     with_value,
 )
+from log_explained import explains
 
 from checker.log.check import CHECKED, check_log, check_records, judge, render_table
 from checker.log.order import Replay

@@ -263,35 +263,6 @@ def test_only_try_wait_can_fail_on_a_completed_phase(kind: str, gives_up: bool) 
     assert all((index not in unreached) == gives_up for index in missed)
 
 
-# ---------------------------------------------------------------- tokens
-
-
-class WaitsWithToken(Pipeline):
-    """Two roles that arrive and wait with the token of their arrival."""
-
-    arrivals = 2
-    again = False
-    meet = barrier(arrivals="arrivals")
-
-    @role(warps=1, copies=2)
-    def both(self):
-        token = yield self.meet.arrive()
-        if self.again:
-            yield self.meet.arrive()
-        yield self.meet.wait(token)
-
-
-def test_token_waits_for_the_phase_of_its_arrival() -> None:
-    exploration = explored(WaitsWithToken())
-    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
-    assert set(explored(WaitsWithToken(arrivals=3)).violations) == {"deadlock"}
-
-
-def test_token_of_a_phase_that_is_long_gone() -> None:
-    """9.7.13.15.16: the token of a phase before the last one is not defined."""
-    assert "phase-lapped" in explored(WaitsWithToken(arrivals=1, again=True)).violations
-
-
 # ---------------------------------------------------------------- split roles
 
 
@@ -340,94 +311,7 @@ def test_warp_sync_is_for_all_representatives() -> None:
     assert explored(OneSkips()).violations["deadlock"].stuck == ("warp.0",)
 
 
-# ---------------------------------------------------------------- barriers that live again
-
-
-class LivesAgain(Pipeline):
-    """A barrier that is initialised, used by two roles, made invalid and initialised again."""
-
-    parity = 0
-    full = barrier(initialised=False)
-
-    @role(warps=1)
-    def first(self):
-        for _ in range(3):
-            yield self.full.init(1)
-            yield self.cta_sync()
-            yield self.full.arrive()
-            yield self.cta_sync()
-            yield self.full.inval()
-
-    @role(warps=1)
-    def second(self):
-        for _ in range(3):
-            yield self.cta_sync()
-            yield self.full.wait(self.parity)
-            yield self.cta_sync()
-
-
-def test_phases_start_over_after_inval() -> None:
-    exploration = explored(LivesAgain())
-    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
-
-
-def test_wait_for_a_phase_of_the_old_object() -> None:
-    class CountsOn(LivesAgain):
-        @role(warps=1)
-        def second(self):
-            for k in range(3):
-                yield self.cta_sync()
-                yield self.full.wait(k & 1)
-                yield self.cta_sync()
-
-    assert "phase-lapped" in explored(CountsOn()).violations
-
-
-# ---------------------------------------------------------------- waits out of step
-
-
-def test_wait_that_passes_early() -> None:
-    """A fresh barrier lets parity 1 pass: right for the phase before the first, wrong for the one after it."""
-
-    class Early(Pipeline):
-        ahead = 1
-        x = barrier(arrivals=1)
-
-        @role(warps=1)
-        def waiter(self):
-            at = PipelineState.start(1, producer=not self.ahead).advance(self.ahead)
-            yield self.x.wait(at.phase)
-
-    violations = explored(Early()).violations
-    assert set(violations) == {"phase-lapped"}
-    assert "can pass too early" in violations["phase-lapped"].because
-    assert explored(Early(ahead=0)).violations == {}
-
-
-def test_wait_that_is_lapped() -> None:
-    """Each phase is seen by the role that arrives, but not by the one that is slow."""
-
-    class Lapped(Pipeline):
-        rounds = 2
-        x = barrier(arrivals=1)
-
-        @role(warps=1)
-        def fast(self):
-            at = PipelineState.start(1)
-            for _ in range(self.rounds):
-                yield self.x.arrive()
-                yield self.x.wait(at.phase)
-                at += 1
-
-        @role(warps=1)
-        def slow(self):
-            yield self.x.wait(0)
-
-    violations = explored(Lapped()).violations
-    assert set(violations) == {"phase-lapped", "deadlock"}
-    assert "two phases ahead" in violations["phase-lapped"].because
-    assert violations["deadlock"].stuck == ("slow",)
-    assert explored(Lapped(rounds=1)).violations == {}
+# ---------------------------------------------------------------- what is refused
 
 
 def test_the_same_loop_entered_again_is_another():

@@ -9,18 +9,8 @@ from checker.claims.claim import Claim, Condition, Point
 from checker.claims.runs import box, enumerated, model, over
 from checker.result import PROVED, VIOLATED
 from spec.claims.clusters import ClusterInit, MulticastArrivals
-from spec.cluster import (
-    WARPGROUP,
-    all_shapes,
-    arrivals,
-    empty_count,
-    multicast_a,
-    multicast_b,
-    signals,
-    writers,
-)
-from spec.collective import WARP
-from spec.ctas import Cluster
+from spec.cluster import Cluster, all_shapes, arrivals, empty_count, signals
+from spec.hopper import WARP, WARPGROUP
 from spec.launch_control import LaunchControl
 from spec.library import TmaAsync
 
@@ -67,7 +57,7 @@ def _one_each(shape: Cluster, consumers: int) -> Cases:
 
 def _row_and_column(shape: Cluster, consumers: int) -> Cases:
     for cta in range(shape.size):
-        mine = writers(shape, cta)
+        mine = shape.writers(cta)
         near = tuple(other for other in range(shape.size) if shape.shares_row_or_column(other, cta))
         right = mine == near and len(mine) == shape.x + shape.y - 1
         yield right, f"CTA {cta} is written by {mine}, and its row and column are {near}"
@@ -76,8 +66,8 @@ def _row_and_column(shape: Cluster, consumers: int) -> Cases:
 def _reach(shape: Cluster, consumers: int) -> Cases:
     """The masks of A and B are one row and one column of the cluster, which meet in the CTA itself."""
     for cta in range(shape.size):
-        both = multicast_a(shape, cta) & multicast_b(shape, cta)
-        yield both == 1 << cta, f"the masks of CTA {cta} have {both:b} in common"
+        both = [other for other in shape.sharing_a(cta) if other in shape.sharing_b(cta)]
+        yield both == [cta], f"the masks of CTA {cta} have {both} in common"
 
 
 def _first_of_warp(shape: Cluster, consumers: int) -> Cases:

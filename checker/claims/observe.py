@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from checker.claims.runs import COMMAND, STATEMENT
-from checker.packed import Successors, Violations, pack
+from checker.packed import pack
 from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
 from spec.compile import COPIES, compile_pipeline
 from spec.machine import Action, Machine
@@ -55,15 +55,9 @@ class Seen:
 
     def _step(self, state: int) -> tuple[list[int], dict[str, list[int]]]:
         if state not in self.known:
-            out: Successors = []
-            bad: Violations = []
-            for shift, mask, functions in self.packed.roles:
-                functions[state >> shift & mask](state, out, bad)
-            for agent in self.packed.agents:
-                agent(state, out, bad)
             silent: list[int] = []
             seen: dict[str, list[int]] = {}
-            for index, target in out:
+            for index, target in self.packed.successors(state):
                 action = self.machine.actions[index]
                 if action.role == COPIES:
                     silent.append(target)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from checker.claims.claim import DEPENDS, OPEN, Evidence, Settled, place
-from checker.json_report import SCHEMA, to_object, tool_version, trace_object
+from checker.json_report import header, to_object, trace_object
 from checker.report import render, wrap
 
 REPLAY = "     replay: "
@@ -86,10 +86,7 @@ def _shown(evidence: Evidence, every_step: bool) -> str:
 def to_json(settled: Sequence[Settled]) -> dict[str, Any]:
     """One object, schema 1."""
     return {
-        "schema": SCHEMA,
-        "tool": "verify",
-        "version": tool_version(),
-        "command": "claims",
+        **header("claims"),
         "settled": not exit_code(settled),
         "seconds": round(sum(one.seconds for one in settled), 4),
         "claims": [_claim_object(one) for one in settled],

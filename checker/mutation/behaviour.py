@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from checker.packed import Successors, Violations, pack
+from checker.packed import pack
 from spec import operations as op
 from spec.accesses import accesses_of
 from spec.control import blocks_inside
@@ -56,19 +56,11 @@ def behaviour(
     order, index = [start], {start: 0}
     shown: list[int] = []
     steps: list[list[tuple[Hashable, int]]] = []
-    out: Successors = []
-    bad: Violations = []
     for state, rest in order:
-        out.clear()
-        for shift, mask, functions in packed.roles:
-            functions[state >> shift & mask](state, out, bad)
-        for agent in packed.agents:
-            agent(state, out, bad)
-        bad.clear()
         found: list[tuple[Hashable, int]] = []
         targets = [
             (events[action], (successor, after))
-            for action, successor in out
+            for action, successor in packed.successors(state)
             if (after := unfinished.after(rest, action)) is not None
         ]
         targets += [(event, (state, after)) for event, after in unfinished.ends(rest)]

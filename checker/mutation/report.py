@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from checker.json_report import SCHEMA, tool_version
+from checker.json_report import header
 from checker.mutation.operators import OPERATORS
 from checker.mutation.run import Fate, Score, exit_code, total
 from checker.mutation.score import DISAGREED, EQUIVALENT, KILLED, REASONS, REFUSED, SURVIVED, UNDECIDED
@@ -80,10 +80,7 @@ def _fates(score: Score, verdict: str) -> Iterable[str]:
 def to_object(scores: Sequence[Score]) -> dict[str, Any]:
     """One JSON-able object: the whole, and each model with all its mutants."""
     return {
-        "schema": SCHEMA,
-        "tool": "verify",
-        "version": tool_version(),
-        "command": "mutants",
+        **header("mutants"),
         "verdict": VERDICTS[exit_code(scores)],
         **_counts(total(scores)),
         "models": [{**_counts(score), "fates": [_fate(fate) for fate in score.fates]} for score in scores],

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from spec import operations as op
-from spec.pipeline import Body, Pipeline, RoleDeclaration, Threads, one_iteration_each
+from spec.pipeline import Body, Pipeline, Threads, one_iteration_each, roles_of
 from spec.state import Count
 
 Place: TypeAlias = tuple[tuple[str, int], ...]
@@ -102,16 +102,9 @@ def edited(kernel: type[Pipeline], edit: AnyEdit | None, record: Record | None =
     """The pipeline class with one edit; None changes nothing, and what the roles do can be recorded."""
     roles = {
         name: replace(declaration, body=_Stream(name, declaration.body, edit, record))
-        for name, declaration in role_declarations(kernel).items()
+        for name, declaration in roles_of(kernel).items()
     }
     return type(kernel.__name__, (_Edited, kernel), {**roles, "_edit": edit, "_record": record})
-
-
-def role_declarations(kernel: type[Pipeline]) -> dict[str, RoleDeclaration]:
-    found: dict[str, RoleDeclaration] = {}
-    for base in reversed(kernel.__mro__):
-        found.update((name, value) for name, value in vars(base).items() if isinstance(value, RoleDeclaration))
-    return found
 
 
 class _Edited(Pipeline):

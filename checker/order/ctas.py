@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from checker.order import steps
 from checker.order.plan import Move
 from checker.order.state import Clock, join
 from spec import operations as op
@@ -92,15 +93,13 @@ def registers(run: Run, role: int, move: Move) -> bool:
     change, cta = move.node.operation, program.me.cta
     assert isinstance(change, op.Setmaxnreg)
     before = move.node.held.registers or plan.pipeline.registers
-    need = (change.registers - before) * program.me.threads
-    wrong = not 24 <= change.registers <= 256 or change.registers % 8 != 0
-    if wrong or (need > 0 if change.kind == "dec" else need < 0):
-        because = f"setmaxnreg.{change.kind} {change.registers} from {before}"
-        run.fail("register-pool", because, "registers", run.now(role), (role, state.at[role]))
-    if need > state.free[cta]:
+    left, illegal = steps.change_registers(state.free[cta], before, program.me.threads, change)
+    for property, because in illegal:
+        run.fail(property, because, "registers", run.now(role), (role, state.at[role]))
+    if left is None:
         return False
-    state.free[cta] -= need
-    clock = run.now(role)
+    need, clock = state.free[cta] - left, run.now(role)
+    state.free[cta] = left
     if need > 0:
         state.incs[role] = state.done[role]
     else:

@@ -32,7 +32,10 @@ class _Situation:
         return (
             tuple(state.at),
             tuple(state.inside),
-            tuple(most - visits if loops else -1 for visits, loops in zip(state.visits, state.loops, strict=True)),
+            tuple(
+                most - visits if loops and not self.run.ended(role) else -1
+                for role, (visits, loops) in enumerate(zip(state.visits, state.loops, strict=True))
+            ),
             tuple(self._clock(clock) for clock in state.clock),
             tuple(self._barriers()),
             tuple(

@@ -9,6 +9,8 @@ from spec import hopper
 from spec import operations as op
 from spec.expr import FALSE, TRUE, Expr, Field, Lit, evaluate
 from spec.hopper import COUNT_WIDTH, TX_WIDTH, Illegal, Mbarrier, Step, wait_parity, wait_token
+from spec.registers import register_way
+from spec.signals import step_of
 from spec.synchronise import (
     CLUSTER_WIDTH,
     MAY_LEAVE,
@@ -73,41 +75,9 @@ def signal(parts: Parts, operation: op.Operation, observe: bool, observed: bool)
         Lit(parts.tx, TX_WIDTH),
         TRUE if observed else FALSE,
     )
-    step = _step(b, operation, observe)
+    step = step_of(b, operation, observe=observe)
     after = [_value(step.then.get(name, getattr(b, name))) for name in Parts._fields]
     return Effect(Parts(*after), bool(_value(step.completes)), _met(step.illegal))
-
-
-def _step(b: Mbarrier, operation: op.Operation, observe: bool) -> Step:
-    match operation:
-        case op.Init():
-            name, step, remote = "init", hopper.init(b, operation.count), operation.remote
-        case op.Inval():
-            name, step, remote = "inval", hopper.inval(b), operation.remote
-        case op.Transaction(bytes=bytes):
-            remote = operation.cta >= 0
-            name, step = (
-                ("expect_tx", hopper.expect_tx(b, bytes))
-                if bytes >= 0
-                else ("complete_tx", hopper.complete_tx(b, -bytes))
-            )
-        case op.Arrive():
-            name, step = _arrival(b, operation, observe)
-            remote = operation.cta >= 0
-        case _:
-            raise AssertionError(f"{operation} does not signal a mbarrier")
-    return hopper.remote(name, step) if remote else step
-
-
-def _arrival(b: Mbarrier, arrive: op.Arrive, observe: bool) -> tuple[str, Step]:
-    match arrive:
-        case op.Arrive(kind="no_complete"):
-            return "arrive_no_complete", hopper.arrive_no_complete(b, arrive.count, observe=observe)
-        case op.Arrive(kind="drop"):
-            return "arrive_drop", hopper.arrive_drop(b, arrive.count, arrive.expect or 0, observe=observe)
-        case op.Arrive(expect=None):
-            return "arrive", hopper.arrive(b, arrive.count, observe=observe)
-    return "arrive_expect_tx", hopper.arrive_expect_tx(b, arrive.expect or 0, arrive.count, observe=observe)
 
 
 @lru_cache(maxsize=1 << 4)
@@ -171,6 +141,19 @@ def leave_cluster_alone() -> Findings:
     """What is wrong with barrier.cluster.wait without an arrive before it."""
     way = cluster_wait_ways(_CLUSTER, _ROLE, Lit(0, CLUSTER_WIDTH), 0)[-1]
     return tuple((part.property, part.because) for part in way.illegal if evaluate(part.when, {"again": 0}))
+
+
+_FREE = Field("free", 32)
+
+
+@lru_cache(maxsize=1 << 10)
+def change_registers(free: int, before: int, threads: int, change: op.Setmaxnreg) -> tuple[int | None, Findings]:
+    """What setmaxnreg leaves in the pool, None if it has to wait, and what is wrong with the request."""
+    way = register_way(_FREE, before, threads, change)
+    illegal = tuple((part.property, part.because) for part in way.illegal)
+    if not evaluate(way.guard, {"free": free}):
+        return None, illegal
+    return evaluate(way.updates[0][1], {"free": free}), illegal
 
 
 def _value(part: Expr) -> int:

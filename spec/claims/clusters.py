@@ -5,7 +5,8 @@ output tiles in a row.
 from __future__ import annotations
 
 from spec.cutlass import WAIT_AGAIN, PipelineTmaAsync
-from spec.library import WARPGROUP, TmaAsync
+from spec.hopper import WARPGROUP
+from spec.library import TmaAsync
 from spec.mainloop import MainloopCollective
 from spec.pipeline import Body, Pipeline, Threads, barrier, role, tile
 from spec.state import PipelineState

@@ -6,7 +6,8 @@ What is not varied is as in spec.library: a producer that waits, arms and copies
 from __future__ import annotations
 
 from spec.cutlass import PipelineTmaAsync
-from spec.library import WARPGROUP, Async, TmaAsync
+from spec.hopper import WARPGROUP
+from spec.library import Async, TmaAsync
 from spec.pipeline import Body, Pipeline, Threads, barrier, role, tile
 from spec.state import PipelineState
 

@@ -1,0 +1,230 @@
+"""Mistakes in how a role goes on: each gives one line, with its line and how to fix it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+from mistakes import Ring, told_in_one_line
+
+from spec.compile import compile_pipeline
+from spec.pipeline import role
+from spec.state import PipelineState
+
+
+def iteration_as_a_number():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            for k in self.loop():
+                yield self.full[k].wait(0)  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def iteration_modulo_what_does_not_divide_its_period():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            for k in self.loop():
+                yield self.full[k % 3 % 2].wait(0)  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def second_loop_over_one_trip_count():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            for _ in self.loop():
+                yield self.full[0].wait(0)
+            for _ in self.loop():  # mistake
+                yield self.full[1].wait(0)
+
+    compile_pipeline(Wrong())
+
+
+def trip_count_inside_a_loop_without_end():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            for _ in self.forever():
+                for _ in self.loop():  # mistake
+                    yield self.full[0].wait(0)
+
+    compile_pipeline(Wrong())
+
+
+def dictionary_that_cannot_be_closed_over():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            seen = {object(): 1}
+            for _ in self.loop():  # mistake
+                yield self.full[len(seen)].wait(0)
+
+    compile_pipeline(Wrong())
+
+
+def role_without_yield():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):  # mistake
+            self.full[at].wait(at.phase)
+
+    compile_pipeline(Wrong())
+
+
+def loops_without_yielding():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            sum(0 for _ in count())  # mistake
+            yield self.full[0].wait(0)
+
+    compile_pipeline(Wrong())
+
+
+def empty_iteration():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            yield self.full[0].wait(0)
+            for k in self.forever():  # mistake
+                if k % 2 == 2:
+                    yield self.empty[0].arrive()
+
+    compile_pipeline(Wrong())
+
+
+def endless_loop_without_loop():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            at = PipelineState.start(self.stages)
+            while True:
+                yield self.full[at].wait(at.phase)  # mistake
+                at += 1
+
+    compile_pipeline(Wrong())
+
+
+def operation_not_yielded():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.full[at].wait(at.phase)
+            self.a[at].read()  # mistake
+            yield self.empty[at].arrive()
+
+    compile_pipeline(Wrong())
+
+
+def last_operation_not_yielded():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            yield self.full[0].wait(0)
+            self.empty[0].arrive()  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def yield_instead_of_yield_from():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.helper(at)  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def yields_a_number():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield at.index  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def helper_never_run():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.full[at].wait(at.phase)
+            yield from [self.helper(at)]  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def unknown_role_parameter():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, state):  # mistake
+            yield self.full[state].wait(state.phase)
+
+    compile_pipeline(Wrong())
+
+
+def variable_that_cannot_be_closed_over():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            numbers = iter(range(1000))
+            for _ in self.loop():  # mistake
+                yield self.full[next(numbers) % 2].wait(0)
+
+    compile_pipeline(Wrong())
+
+
+def exception_in_a_role():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.full[at].wait(at.phase)
+            yield self.a[at].read(tag=[1][at.number])  # mistake
+
+    compile_pipeline(Wrong())
+
+
+def exception_in_a_helper():
+    class Wrong(Ring):
+        def divide(self, at):
+            yield self.full[at].wait(at.phase)
+            yield self.full[1 // 0].wait(0)  # mistake
+
+        @role(warps=1)
+        def consumer(self, at):
+            yield from self.divide(at)
+
+    compile_pipeline(Wrong())
+
+
+MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
+    (iteration_as_a_number, "reduce it first, for example k % stages"),
+    (iteration_modulo_what_does_not_divide_its_period, "self.loop(period=...)"),
+    (second_loop_over_one_trip_count, "self.loop(name=...)"),
+    (trip_count_inside_a_loop_without_end, "self.loop(name=...)"),
+    (dictionary_that_cannot_be_closed_over, "'seen'"),
+    (role_without_yield, "write `yield` in front of each operation"),
+    (loops_without_yielding, "yield an operation in the loop"),
+    (empty_iteration, "yield one in each iteration"),
+    (endless_loop_without_loop, "write `for _ in self.loop():`"),
+    (operation_not_yielded, "put `yield` in front of it"),
+    (last_operation_not_yielded, "put `yield` in front of it"),
+    (yield_instead_of_yield_from, "write `yield from` in front of it"),
+    (yields_a_number, "yield an operation"),
+    (helper_never_run, "write `yield from` in front of it"),
+    (unknown_role_parameter, "a role takes `at` and `me`, not state"),
+    (variable_that_cannot_be_closed_over, "'numbers'"),
+    (exception_in_a_role, "IndexError"),
+    (exception_in_a_helper, "ZeroDivisionError"),
+)
+
+
+@pytest.mark.parametrize(("mistake", "hint"), MISTAKES, ids=lambda value: getattr(value, "__name__", ""))
+def test_mistake_is_told_in_one_line(mistake: Callable[[], None], hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spec.program.MAX_LOCATIONS", 1000)
+    told_in_one_line(mistake, hint)

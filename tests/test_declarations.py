@@ -1,0 +1,115 @@
+"""Mistakes in what a specification declares: each gives one line, with the line of the declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from mistakes import told_in_one_line
+
+from spec.compile import compile_pipeline
+from spec.pipeline import Pipeline, barrier, role, tile
+
+
+class Ring(Pipeline):
+    """What most of the mistakes are made in."""
+
+    stages = 2
+    full = barrier(arrivals=1)
+    empty = barrier(arrivals=1)
+    a = tile(bytes=1024)
+
+    def helper(self, at):
+        yield self.full[at].wait(at.phase)
+        yield self.empty[at].arrive()
+
+
+def unknown_parameter():
+    Ring(stage=3)  # mistake
+
+
+def negative_trips():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            for _ in self.loop(-1):  # mistake
+                yield self.full[0].wait(0)
+
+    compile_pipeline(Wrong())
+
+
+def parts_that_do_not_add_up():
+    class Wrong(Ring):
+        @role(threads=64, split=(1, 31))
+        def consumer(self, at):  # mistake
+            yield self.full[at].wait(at.phase)
+
+    compile_pipeline(Wrong())
+
+
+def unknown_name_of_a_parameter():
+    class Wrong(Pipeline):
+        full = barrier(arrivals="consumers")  # mistake
+
+    Wrong()
+
+
+def exception_in_a_declaration():
+    class Wrong(Pipeline):
+        full = barrier(slots=lambda self: self.stages // 0)  # mistake
+
+    Wrong()
+
+
+def no_role():
+    class Wrong(Pipeline):  # mistake
+        full = barrier(arrivals=1)
+
+    compile_pipeline(Wrong())
+
+
+def too_many_arrivals():
+    class Wrong(Pipeline):
+        full = barrier(arrivals=1 << 20)  # mistake
+
+    Wrong()
+
+
+def tile_without_bytes():
+    class Wrong(Pipeline):
+        a = tile(bytes=0)  # mistake
+
+    Wrong()
+
+
+def fewer_than_no_slots():
+    class Wrong(Pipeline):
+        a = tile(slots=-1)  # mistake
+
+    Wrong()
+
+
+def shares_with_nobody():
+    class Wrong(Pipeline):
+        d = tile(bytes=16, shares="c")  # mistake
+
+    Wrong()
+
+
+MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
+    (unknown_parameter, "no parameter 'stage': it has stages"),
+    (negative_trips, "use 0 or more"),
+    (parts_that_do_not_add_up, "must add up"),
+    (unknown_name_of_a_parameter, "no barrier, tile or parameter 'consumers'"),
+    (exception_in_a_declaration, "ZeroDivisionError"),
+    (no_role, "mark a generator method with @role"),
+    (too_many_arrivals, "use 1 to 1048575"),
+    (tile_without_bytes, "use 1 or more"),
+    (fewer_than_no_slots, "use 0 or more"),
+    (shares_with_nobody, "not declared before it"),
+)
+
+
+@pytest.mark.parametrize(("mistake", "hint"), MISTAKES, ids=lambda value: getattr(value, "__name__", ""))
+def test_mistake_is_told_in_one_line(mistake: Callable[[], None], hint: str) -> None:
+    told_in_one_line(mistake, hint)
