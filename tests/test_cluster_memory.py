@@ -79,6 +79,8 @@ class Remote(Pipeline):
                 "init": lambda: there.init(1),
                 "inval": there.inval,
                 "wait": lambda: there.wait(1),
+                "try_wait": lambda: there.try_wait(1),
+                "test_wait": lambda: there.test_wait(1),
             }[self.operation]()
         else:
             yield self.b.wait(0)
@@ -89,7 +91,7 @@ def test_operations_with_a_shared_cluster_form(operation):
     assert "barrier-init" not in violated(Remote(operation=operation))
 
 
-@pytest.mark.parametrize("operation", ["no_complete", "init", "inval", "wait"])
+@pytest.mark.parametrize("operation", ["no_complete", "init", "inval", "wait", "try_wait", "test_wait"])
 def test_operations_without_a_shared_cluster_form(operation):
     assert "barrier-init" in violated(Remote(operation=operation))
 

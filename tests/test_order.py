@@ -255,6 +255,20 @@ def test_every_trip_count_is_a_run_of_its_own():
     assert order(ShortIfItEnds()).verdict_on("exit-hazard") == VIOLATED
 
 
+class LeavesItsLoop(TmaAsync):
+    """A third role goes round once and then has nothing more to do."""
+
+    @role(threads=1)
+    def once(self):
+        for _ in self.loop():
+            yield self.fence_proxy_async()
+            break
+
+
+def test_a_role_that_leaves_its_loop_keeps_no_run_from_recurring():
+    assert order(LeavesItsLoop(stages=2)).verdict == PROVED
+
+
 class Grows(Pipeline):
     """A phase to which bytes are announced for ever."""
 

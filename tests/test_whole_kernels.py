@@ -44,6 +44,13 @@ def test_is_proved_for_every_number_of_k_tiles(schedule, bits, tiles):
         assert outcome.verdict == "proved", (k_tiles, outcome.verdicts, outcome.why)
 
 
+@pytest.mark.parametrize(("stages", "k_tiles"), [(5, 3), (2, 13), (3, 1)])
+@pytest.mark.parametrize("schedule", ["cooperative", "pingpong"])
+def test_is_proved_for_tiles_without_end(schedule, stages, k_tiles):
+    """Also where a warpgroup comes to some stages only after several laps."""
+    assert order(kernel(schedule, tiles="forever", stages=stages, k_tiles=k_tiles, subtiles=2)).verdict == "proved"
+
+
 @pytest.mark.parametrize("k_tiles", [1, 4])
 def test_pingpong_without_its_order_barrier_is_violated(k_tiles):
     made = kernel("pingpong", tiles=2, k_tiles=k_tiles, without="mma_order,epilogue_order")
