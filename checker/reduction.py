@@ -25,7 +25,8 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
     show as well. Where bytes are announced by expect_tx alone, an arrival is prompt only if it does not complete the
     phase: then it commutes with the announcement. An arrival from another CTA could be made too late instead, when the
     CTA of the barrier has exited; it is prompt only while some role there has yet to wait for the current phase, which
-    needs this arrival, before it can end.
+    needs this arrival, before it can end. (An access to another CTA's memory needs no such care: the first access of
+    its chain is not prompt, and nothing in the chain makes the CTA exit.)
   - expect_tx on a `plain` barrier by a thread whose next operation is its arrival there: until then the phase cannot
     complete, and the tx-count is a sum;
   - an arrival at a barrier of threads of which every generation needs each participant exactly once, all of whom block
@@ -75,9 +76,8 @@ def find_reduction(machine: Machine) -> Reduction:
         for action in machine.actions
         if info.plain and action.object == info.name
     }
-    late = {(action.role, action.location) for action in machine.actions if _may_find_it_gone(action)}
     plain = frozenset(info.name for info in machine.structure.barriers if info.plain)
-    prompt = tuple(_prompt_locations(machine, role, arrivals, late, plain) for role in machine.roles)
+    prompt = tuple(_prompt_locations(machine, role, arrivals, plain) for role in machine.roles)
     barriers = [_signalled(machine, action) for action in machine.actions if action.location is None]
     pending = {info.name: info.pending for info in machine.structure.barriers}
     return Reduction(
@@ -128,11 +128,7 @@ def _awaited_in_its_cta(machine: Machine, info: BarrierInfo, widths: dict[str, i
 
 
 def _prompt_locations(
-    machine: Machine,
-    role: Role,
-    arrivals: dict[tuple[str, int | None], Expr],
-    late: set[tuple[str, int | None]],
-    plain: frozenset[str],
+    machine: Machine, role: Role, arrivals: dict[tuple[str, int | None], Expr], plain: frozenset[str]
 ) -> tuple[Expr, ...]:
     before: list[list[int]] = [[] for _ in role.locations]
     after: list[list[int]] = [[] for _ in role.locations]
@@ -144,7 +140,7 @@ def _prompt_locations(
     for index, place in enumerate(role.locations):
         chained = bool(before[index]) and all(role.locations[other].kind == "local" for other in before[index])
         rests = place.just_waited and place.kind != "wait" and not chained
-        if rests or ((role.name, index) in late and place.kind not in ("arrive", "load")):
+        if rests:
             prompt.append(FALSE)
         elif place.kind in ("load", "meet") or (place.kind == "local" and chained):
             prompt.append(TRUE)

@@ -54,9 +54,53 @@ def test_a_cta_that_may_not_have_started_cannot_be_reached():
     assert violated(Ping(early=True)) == ["exit-hazard"]
 
 
+class Peek(Pipeline):
+    """CTA 0 reads CTA 1's buffer, and nothing else reaches into another CTA."""
+
+    cluster = "2x1"
+    begun = True
+    stays = True
+    x = tile(bytes=128, slots=1)
+
+    @role(warps=1)
+    def warp(self, me):
+        if self.begun:
+            yield self.cluster_arrive()
+            yield self.cluster_wait()
+        if me.cta == 0:
+            yield self.x[0].on(1).read()
+        if self.stays:
+            yield self.cluster_arrive()
+            yield self.cluster_wait()
+
+
+def test_memory_of_a_cta_is_there_from_its_first_operation_to_its_exit():
+    assert violated(Peek()) == []
+    assert violated(Peek(begun=False)) == violated(Peek(stays=False)) == ["exit-hazard"]
+
+
 def test_a_relaxed_arrive_orders_no_access():
     """9.7.13.4: .relaxed gives no ordering (quack issue 63, cutlass issue 3324)."""
     assert violated(Ping(relaxed=True)) == ["race"]
+
+
+def test_what_a_release_has_ordered_a_relaxed_arrival_does_not_undo():
+    class Released(Ping):
+        """CTA 1 reads after CTA 0's release on the mbarrier, whatever CTA 0 does at barrier.cluster then."""
+
+        @role(warps=1)
+        def warp(self, me):
+            if me.cta == 0:
+                yield self.x[0].on(1).write(tag=1)
+                yield self.ready[0].on(1).arrive(32)
+                yield self.cluster_arrive_relaxed()
+            else:
+                yield self.ready[0].wait(0)
+                yield self.x.read(tag=1)
+                yield self.cluster_arrive()
+            yield self.cluster_wait()
+
+    assert violated(Released(met=True)) == []
 
 
 class Remote(Pipeline):
@@ -164,6 +208,7 @@ class Meeting(Pipeline):
     def warp(self, me):
         if me.cta == 0 and me.copy == 0:
             if self.leaves:
+                yield self.fence_proxy_async()
                 return
             if self.alone:
                 yield self.cluster_wait()

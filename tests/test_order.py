@@ -45,6 +45,51 @@ def agreement(pipeline: Pipeline, limit: int = 6_000) -> tuple[str, str]:
     return searched, ordered
 
 
+class HalfWarps(Pipeline):
+    """Two halves of a warp arrive at one barrier of 64 threads at two lines; bar.sync is .aligned."""
+
+    leader_blocks = True
+    rest_blocks = True
+    ordered = ""
+    again = False
+    m = barrier(arrivals=16)
+
+    @role(threads=32, split=(16, 16))
+    def warp(self, me):
+        if me.leader:
+            if self.ordered == "first last":
+                yield self.m.wait(0)
+            yield self.named_sync(1, 64) if self.leader_blocks else self.named_arrive(1, 64)
+            if self.ordered == "first first":
+                yield self.m.arrive(16)
+        else:
+            if self.ordered == "first last":
+                yield self.m.arrive(16)
+            if self.ordered == "first first":
+                yield self.m.wait(0)
+            yield self.named_sync(1, 64) if self.rest_blocks else self.named_arrive(1, 64)
+        if self.again:
+            yield self.named_sync(1, 64)
+
+    @role(warps=1)
+    def other(self):
+        yield self.named_sync(1, 64)
+        if self.again:
+            yield self.named_sync(1, 64)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("ordered", ["", "first last", "first first"])
+@pytest.mark.parametrize("leader_blocks", [False, True])
+@pytest.mark.parametrize("rest_blocks", [False, True])
+def test_parts_of_a_warp_at_an_aligned_barrier(leader_blocks, rest_blocks, ordered, again):
+    halves = HalfWarps(leader_blocks=leader_blocks, rest_blocks=rest_blocks, ordered=ordered, again=again)
+    searched, said = agreement(halves)
+    apart = leader_blocks or (rest_blocks and ordered != "first first")
+    assert (searched == PROVED) == (not apart and not again)
+    assert searched == VIOLATED or said == PROVED
+
+
 # ---------------------------------------------------------------- the library
 
 

@@ -323,3 +323,25 @@ def test_generated_code_and_the_specification_take_the_same_steps():
 def test_proved_means_every_finding_is_proved():
     result = check_pipeline(PIPELINES["async"](stages=2), command="pipeline")
     assert result.verdict == PROVED and all(finding.verdict == PROVED for finding in result.findings)
+
+
+@pytest.mark.parametrize("meets", [False, True])
+def test_reduction_tells_what_never_happens_from_who_was_last(meets):
+    """A test_wait that always passes: its other answer is never taken, and neither is what would follow it."""
+
+    class Passes(Pipeline):
+        b = barrier(arrivals=1)
+
+        @role(warps=1, copies=2)
+        def warp(self):
+            done = yield self.b[0].test_wait(1)
+            if not done:
+                yield self.named_sync(1, 64)
+            if meets:
+                yield self.named_sync(2, 64)
+
+    machine = compile_pipeline(Passes())
+    whole, reduced = explore(machine), explore(machine, reduced=True)
+    never = [machine.actions[index].op for index in reduced.unreached]
+    assert whole.unreached == reduced.unreached
+    assert "test_wait parity 1: False" in never and any("bar.sync" in text for text in never)

@@ -58,23 +58,24 @@ def _must_know(run: Run, role: int, number: int, step: tuple[int, int]) -> None:
 
 
 def _must_be_together(run: Run, role: int, move: Move, sync: op.NamedSync) -> None:
-    """bar.sync is .aligned (PTX ISA 9.7.13.1): no other part of the same warp may be inside it at another line.
-
-    It is inside from its arrival until it does something else.
+    """bar.sync is .aligned (PTX ISA 9.7.13.1): while a part of a warp is inside, no other part of it may arrive at
+    another line. It is inside until the generation is complete.
     """
     state, program = run.state, run.plan.programs[role]
     meeting, name = state.meetings[move.thing], run.plan.meetings[move.thing].name
     if program.me.threads % 32 == 0:
         return
     here = str(move.node.source)
-    for (other, place), event in meeting.places.items():
-        apart = other != role and run.plan.programs[other].role == program.role and place != here
-        if apart and state.clock[role][other] <= event + 1:
-            because = f"{name}: the threads of {program.role} execute an aligned barrier at two places"
+    because = f"{name}: the threads of {program.role} execute an aligned barrier at two places"
+    for (other, place), (event, blocks) in meeting.places.items():
+        if other == role or run.plan.programs[other].role != program.role or place == here:
+            continue
+        if blocks:
             reached = join(run.now(role), run.clock_at(other, event + 1))
             run.fail("named-barrier", because, name, reached, (role, state.at[role]))
-    if sync.blocks:
-        meeting.places[role, here] = state.done[role]
+        elif sync.blocks and state.clock[role][other] <= event:
+            run.diverge("named-barrier", because, name, run.now(role), (role, state.at[role]))
+    meeting.places[role, here] = (state.done[role], sync.blocks)
 
 
 def _arrive(run: Run, role: int, operation: op.Operation | None, meeting: MeetingState, use: MeetingUse) -> Met:
@@ -134,6 +135,7 @@ def _release(run: Run, number: int, last: int) -> None:
     meeting.completions.append(clock)
     meeting.arrived = meeting.count = 0
     meeting.shared, meeting.members = None, ()
+    meeting.places = {}
     for role in range(run.roles):
         if state.inside[role] == number:
             state.inside[role] = -1

@@ -46,7 +46,7 @@ class _Situation:
                     None if m.shared is None else self._clock(m.shared),
                     self._clock(m.completions[-1]) if m.completions else None,
                     tuple((role, self._clock(m.completions[stage])) for role, stage in sorted(m.leaving.items())),
-                    tuple((who, rank(who[0], event + 1)) for who, event in sorted(m.places.items())),
+                    tuple((who, rank(who[0], event), blocks) for who, (event, blocks) in sorted(m.places.items())),
                 )
                 for m in state.meetings
             ),
@@ -142,8 +142,8 @@ class _Situation:
             marks[run.roles + len(state.barriers) + number].add(m.stage - 1)
             if m.completions:
                 self._mark(marks, m.completions[-1])
-            for (role, _), event in m.places.items():
-                marks[role].add(event + 1)
+            for (role, _), (event, _) in m.places.items():
+                marks[role].add(event)
         for found in marks:
             found.difference_update((-1, NEVER))
         return marks

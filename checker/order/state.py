@@ -115,7 +115,7 @@ class BarrierState:
 class MeetingState:
     """A named barrier, __syncthreads() or barrier.cluster: threads arrived, the count it was opened with, completions,
     who has arrived, and at barrier.cluster who may leave after which completion. places: by role that is part of a warp
-    and line, its last event there.
+    and line, its arrival there in this generation, and whether it waits inside.
     """
 
     arrived: int = 0
@@ -125,7 +125,7 @@ class MeetingState:
     members: tuple[int, ...] = ()
     completions: list[Clock] = field(default_factory=list)
     leaving: dict[int, int] = field(default_factory=dict)
-    places: dict[tuple[int, str], int] = field(default_factory=dict)
+    places: dict[tuple[int, str], tuple[int, bool]] = field(default_factory=dict)
 
     def copy(self) -> MeetingState:
         return MeetingState(

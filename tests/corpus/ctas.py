@@ -196,9 +196,11 @@ class DivergentBarrier(Pipeline):
             yield self.named_sync(1, 64)
         else:
             yield self.named_sync(1, 64)
+        yield self.named_sync(1, 64)
 
     @role(warps=1)
     def other(self):
+        yield self.named_sync(1, 64)
         yield self.named_sync(1, 64)
 
 
