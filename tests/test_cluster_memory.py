@@ -58,6 +58,7 @@ class Peek(Pipeline):
     """CTA 0 reads CTA 1's buffer, and nothing else reaches into another CTA."""
 
     cluster = "2x1"
+    met = False
     begun = True
     stays = True
     x = tile(bytes=128, slots=1)
