@@ -245,16 +245,17 @@ def _shown_in(machine: Machine, projection: str) -> dict[str, Variable]:
 def _events(machine: Machine, programs: tuple[Program, ...]) -> list[Hashable]:
     """By action, the accesses that it starts, or its request for registers; None if it shows nothing but changes."""
     nodes = {program.name: program.nodes for program in programs}
-    events: list[Hashable] = []
-    for action in machine.actions:
-        event: Hashable = None
-        if action.location is not None and action.location < len(nodes[action.role]):
-            operation = nodes[action.role][action.location].operation
-            accesses = accesses_of(operation)
-            if accesses:
-                tags = getattr(operation, "tags", getattr(operation, "tag", None))
-                event = (action.role, type(operation).__name__, accesses, tags)
-            elif isinstance(operation, op.Setmaxnreg):
-                event = (action.role, operation)
-        events.append(event)
-    return events
+    return [
+        shown_of(action.role, nodes[action.role][action.location].operation)
+        if action.location is not None and action.location < len(nodes[action.role])
+        else None
+        for action in machine.actions
+    ]
+
+
+def shown_of(role: str, operation: op.Operation | None) -> Hashable:
+    """What a role shows when it begins an operation: its accesses, or its request for registers."""
+    accesses = accesses_of(operation)
+    if accesses:
+        return role, type(operation).__name__, accesses, getattr(operation, "tags", getattr(operation, "tag", None))
+    return (role, operation) if isinstance(operation, op.Setmaxnreg) else None

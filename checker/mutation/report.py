@@ -38,6 +38,12 @@ def render(scores: Sequence[Score], *, every: bool) -> str:
     if unconfirmed:
         lines[-1] += f" (but {unconfirmed})"
     lines += [f"{count:7}  {REASONS[reason]}" for reason, count in whole.reasons().most_common()]
+    read_off = sum(fate.outcome.trips >= 0 for fate in whole.of(SURVIVED))
+    if read_off:
+        lines.append(
+            f"{read_off} of these were compared by happens-before, and where a trip count is open for up to "
+            "2 * stages + 1 iterations; the others by all their states"
+        )
     asked = [fate.outcome.proof for fate in whole.of(SURVIVED) + whole.of(EQUIVALENT) if fate.outcome.proof]
     if asked:
         proved, left = asked.count("proved"), asked.count("undetermined")
@@ -120,4 +126,5 @@ def _fate(fate: Fate) -> dict[str, Any]:
         "proof": outcome.proof,
         "confirmed": outcome.confirmed,
         "order": outcome.ordered,
+        "compared": {"by": "order" if outcome.trips >= 0 else "states", "trips": outcome.trips},
     }

@@ -2,8 +2,8 @@
 
 A kill is a schedule that was executed again on the mutant. A survivor was proved by the reduced search; the search of
 every schedule and happens-before must agree, and Z3 too where it is asked: a kill that one engine misses is a
-disagreement, which is a bug of the checker. How a survivor's behaviour compares with the original's is computed, and is
-the reason why it may live.
+disagreement, which is a bug of the checker. How a survivor's behaviour compares with the original's is computed from
+all states, or where they are too many from happens-before, and is the reason why it may live.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from checker.mutation.behaviour import (
     compare,
 )
 from checker.mutation.catalogue import Model, Mutant
+from checker.mutation.orders import Orders, compare_orders, orders
 from checker.order import order
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import Exploration, explore, is_undetermined
@@ -52,8 +53,8 @@ REASONS = {
     "same": "the same accesses in the same orders; only its barriers count differently in between",
     "more": "weaker where nothing depends on it: it only adds orders of accesses, all of them proved",
     "accesses": "reads less or more, or writes the same again; buffers hold and receive the same in the same orders",
-    "other": "buffers hold or receive other things, or in other orders, all of them proved",
-    "open": "proved; too many states to compare its behaviour",
+    "other": "buffers hold or receive other things, in other orders or in more pieces, all of them proved",
+    "open": "proved; too many states to compare its behaviour, and more than one run of its schedules",
 }
 INDISTINGUISHABLE = "the same behaviour"
 COMPARED = 20_000
@@ -81,6 +82,8 @@ class Outcome:
     """The search of every schedule or happens-before has proved a survivor too; otherwise neither found anything."""
     proof: str = ""
     """Z3's verdict on a survivor, if it was asked."""
+    trips: int = -1
+    """The reason was read off happens-before, for trip counts up to this one where any is open; -1: off all states."""
 
 
 def run(model: Model, mutant: Mutant, *, proof_timeout: float = 0.0) -> Outcome:
@@ -97,7 +100,7 @@ def run(model: Model, mutant: Mutant, *, proof_timeout: float = 0.0) -> Outcome:
 def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
     number = mutant.number
     try:
-        machine, programs, program = _compiled(mutant.of(model))
+        machine, programs, program = compiled(mutant.of(model))
     except SpecError as error:
         return _bounded(model, mutant, error)
     if program == original(model).program:
@@ -113,10 +116,14 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
         proof, violated = _by_z3(machine, proof_timeout)
         if violated:
             return Outcome(number, DISAGREED, violated, "Z3 finds what both searches miss", program)
-    reason = _compared(model, machine, programs) if outcome.confirmed else OPEN
+    reason, trips = by_states(model, machine, programs) if outcome.confirmed else OPEN, -1
+    if reason == OPEN:
+        reason, trips = by_order(model, mutant, programs)
     verdict = EQUIVALENT if reason == INDISTINGUISHABLE else SURVIVED
     confirmed = outcome.confirmed or ordered == PROVED
-    return replace(outcome, verdict=verdict, reason=reason, proof=proof, ordered=ordered, confirmed=confirmed)
+    return replace(
+        outcome, verdict=verdict, reason=reason, proof=proof, ordered=ordered, confirmed=confirmed, trips=trips
+    )
 
 
 def _searched(number: int, machine: Machine, program: str, limit: int) -> Outcome:
@@ -140,7 +147,7 @@ def _bounded(model: Model, mutant: Mutant, error: SpecError) -> Outcome:
     if not model.bounded:
         return refused
     try:
-        machine, _, program = _compiled(mutant.of(model, **model.bounded))
+        machine, _, program = compiled(mutant.of(model, **model.bounded))
     except SpecError:
         return refused
     outcome = _searched(mutant.number, machine, f"bounded {program}", model.limit)
@@ -175,12 +182,15 @@ def _by_z3(machine: Machine, timeout: float) -> tuple[str, str]:
 
 @dataclass
 class Original:
-    """What mutants of a model are compared with. behaviours: by projection and by what else is shown."""
+    """What mutants of a model are compared with. behaviours: by projection and by what else is shown; orders: by
+    projection.
+    """
 
     machine: Machine
     programs: tuple[Program, ...]
     program: str
     behaviours: dict[Hashable, tuple[Behaviour | None, dict[Hashable, int]]] = field(default_factory=dict)
+    orders: dict[str, tuple[Orders, ...] | None] = field(default_factory=dict)
 
 
 def original(model: Model) -> Original:
@@ -189,14 +199,14 @@ def original(model: Model) -> Original:
 
 @lru_cache(maxsize=4)
 def _original(kernel: type[Pipeline], parameters: tuple[tuple[str, Any], ...]) -> Original:
-    first = Original(*_compiled(kernel(**dict(parameters))))
+    first = Original(*compiled(kernel(**dict(parameters))))
     found = explore(first.machine, stop_at_first=True, reduced=True)
     if found.violations or is_undetermined(found):
         raise SpecError(f"{first.machine.name} is not proved itself, so that its mutants would say nothing")
     return first
 
 
-def _compiled(pipeline: Pipeline) -> tuple[Machine, tuple[Program, ...], str]:
+def compiled(pipeline: Pipeline) -> tuple[Machine, tuple[Program, ...], str]:
     try:
         programs = trace_programs(pipeline)
     except SpecError as error:
@@ -206,7 +216,7 @@ def _compiled(pipeline: Pipeline) -> tuple[Machine, tuple[Program, ...], str]:
     return compile_programs(pipeline, programs), programs, fingerprint(pipeline, programs)
 
 
-def _compared(model: Model, machine: Machine, programs: tuple[Program, ...]) -> str:
+def by_states(model: Model, machine: Machine, programs: tuple[Program, ...]) -> str:
     """How the behaviour compares with the original's: INDISTINGUISHABLE, or else a key of REASONS."""
     if _compared_as(HARDWARE, model, machine, programs) == SAME:
         return INDISTINGUISHABLE
@@ -226,6 +236,23 @@ def _compared_as(projection: str, model: Model, machine: Machine, programs: tupl
     before, names = first.behaviours[key]
     after = None if before is None else behaviour(machine, programs, projection, first.machine, COMPARED, names)
     return OPEN if before is None or after is None else compare(before, after, COMPARED)
+
+
+def by_order(model: Model, mutant: Mutant, programs: tuple[Program, ...]) -> tuple[str, int]:
+    """How the accesses compare by happens-before: a key of REASONS, and for trip counts up to which."""
+    first, stages = original(model), model.parameters.get("stages", 2)
+    trips = 2 * stages + 1
+
+    def compared(projection: str) -> str:
+        if projection not in first.orders:
+            first.orders[projection] = orders(model.kernel(**model.parameters), first.programs, projection, trips)
+        before, after = first.orders[projection], orders(mutant.of(model), programs, projection, trips)
+        return OPEN if before is None or after is None else compare_orders(before, after)
+
+    memory = compared(MEMORY)
+    if memory == OPEN:
+        return OPEN, -1
+    return ("accesses" if memory == OTHER and compared(CONTENTS) == SAME else memory), trips
 
 
 def fingerprint(pipeline: Pipeline, programs: tuple[Program, ...]) -> str:
