@@ -17,16 +17,20 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
     still stood there (`Location.just_waited`), and the first location behind it is not prompt;
   - the start of a bulk copy: from then on it is in flight, which conflicts with everything that being about to start it
     conflicts with, and it may still land at any later time;
-  - an arrival on a barrier that is `plain` while none of its waiters has an unseen phase. Then no wait on it can pass
-    before the current phase completes. Arrivals commute with each other and with landing bytes: the phase completes
-    with the last one, whoever brings it. If the earlier arrival makes a phase complete earlier than in the schedule
-    that is being rearranged, a wait there meets a phase that is further on: it is lapped, or passes as before. An
-    arrival that is made while only bytes are missing underflows at once, which is a violation that the hardware could
-    show as well. Where bytes are announced by expect_tx alone, an arrival is prompt only if it does not complete the
-    phase: then it commutes with the announcement. An arrival from another CTA could be made too late instead, when the
-    CTA of the barrier has exited; it is prompt only while some role there has yet to wait for the current phase, which
-    needs this arrival, before it can end. (An access to another CTA's memory needs no such care: the first access of
-    its chain is not prompt, and nothing in the chain makes the CTA exit.)
+  - an arrival on a barrier that is `plain` while the next wait of each of its waiters is for the current phase, or is
+    for the last one and that is seen. (A wait may skip phases: then all before the current one are complete.) No such
+    wait is early, and none for the current phase can pass before it completes. Arrivals commute with each other and
+    with landing bytes: the phase completes with the last one, whoever brings it. If the earlier arrival makes a phase
+    complete earlier than in the schedule that is being rearranged, a wait there meets a phase that is further on: it is
+    lapped, or passes as before. An arrival that is made while only bytes are missing underflows at once, which is a
+    violation that the hardware could show as well. If the phase could do without this arrival, then now another one
+    comes after its completion, and before any waiter can have seen that: a violation too (ISA 9.7.13.15.4; it is why a
+    barrier is not `plain` without waiters, or where that is not demanded). Where bytes are announced by expect_tx
+    alone, an arrival is prompt only if it does not complete the phase: then it commutes with the announcement. An
+    arrival from another CTA could be made too late instead, when the CTA of the barrier has exited; it is prompt only
+    while some role there must see another phase before it can end, and that is the current one. (An access to another
+    CTA's memory needs no such care: the first access of its chain is not prompt, and nothing in the chain makes the CTA
+    exit.)
   - expect_tx on a `plain` barrier by a thread whose next operation is its arrival there: until then the phase cannot
     complete, and the tx-count is a sum;
   - an arrival at a barrier of threads of which every generation needs each participant exactly once, all of whom block
@@ -70,7 +74,7 @@ def find_reduction(machine: Machine) -> Reduction:
     widths = {variable.name: variable.width for variable in machine.variables}
     awaited = {info.name: _awaited_in_its_cta(machine, info, widths) for info in machine.structure.barriers}
     arrivals = {
-        (action.role, action.location): _arrives_promptly(action, info, widths)
+        (action.role, action.location): _arrives_promptly(machine, action, info, widths)
         & (awaited[info.name] if _may_find_it_gone(action) else TRUE)
         for info in machine.structure.barriers
         for action in machine.actions
@@ -115,15 +119,15 @@ def _may_find_it_gone(action: Action) -> bool:
 
 
 def _awaited_in_its_cta(machine: Machine, info: BarrierInfo, widths: dict[str, int]) -> Expr:
-    """Some role that waits on the barrier has seen all its phases so far and must wait again before it can end."""
-    counters = {role.name: role for role in machine.roles}
+    """Some role that waits on the barrier must see another phase of it before it can end."""
+    waiters = {name for name, _ in info.unseen}
     return any_of(
-        (Field(unseen, widths[unseen]) == 0)
-        & in_locations(
-            Field(counters[name].counter, widths[counters[name].counter]),
-            [i for i, place in enumerate(counters[name].locations) if info.name in place.waits_ahead],
+        in_locations(
+            Field(role.counter, widths[role.counter]),
+            [i for i, place in enumerate(role.locations) if info.name in place.waits_ahead],
         )
-        for name, unseen in info.unseen
+        for role in machine.roles
+        if role.name in waiters
     )
 
 
@@ -160,11 +164,29 @@ def _arrives(role: Role, index: int, barrier: str) -> bool:
     return role.locations[index].kind == "arrive" and role.locations[index].object == barrier
 
 
-def _arrives_promptly(action: Action, info: BarrierInfo, widths: dict[str, int]) -> Expr:
-    """No waiter has an unseen phase; and where bytes are announced apart from arrivals, the phase does not complete."""
-    unseen = all_of(Field(name, widths[name]) == 0 for _, name in info.unseen)
+def _arrives_promptly(machine: Machine, action: Action, info: BarrierInfo, widths: dict[str, int]) -> Expr:
+    """Every next wait is for the current phase; and where bytes are announced apart from arrivals, the phase does not
+    complete.
+    """
+    roles = {role.name: role for role in machine.roles}
+    current = all_of(
+        _waits_for_the_current(roles[name], info, Field(unseen, widths[unseen]), widths) for name, unseen in info.unseen
+    )
     after = dict(action.updates).get(info.phase)
-    return unseen if after is None or not info.announces else unseen & (after == Field(info.phase, 1))
+    return current if after is None or not info.announces else current & (after == Field(info.phase, 1))
+
+
+def _waits_for_the_current(role: Role, info: BarrierInfo, unseen: Field, widths: dict[str, int]) -> Expr:
+    """The role's next wait on the barrier, wherever it is, is for the phase after those that are complete."""
+    places: dict[int, list[int]] = {}
+    for index, place in enumerate(role.locations):
+        for name, distances in place.next_waits:
+            for distance in distances if name == info.name else ():
+                places.setdefault(max(distance, 1), []).append(index)
+    if len(places) <= 1 and set(places) <= {1}:
+        return unseen == 0
+    counter = Field(role.counter, widths[role.counter])
+    return all_of(~in_locations(counter, where) | (unseen == distance - 1) for distance, where in places.items())
 
 
 def _break_cycles(prompt: list[Expr], after: list[list[int]]) -> None:

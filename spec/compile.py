@@ -16,6 +16,7 @@ from spec.control import (
     final_nodes,
     kind_of,
     meeting_of,
+    next_waits,
     soon,
     waits_ahead,
 )
@@ -106,7 +107,7 @@ class _Compiler:
 
     def _role(self, program: Program) -> Role:
         self.others = [other for name, other in self.bystanders.items() if name != program.name]
-        reachable, awaited = arrivals_ahead(program), waits_ahead(program)
+        reachable, awaited, ahead = arrivals_ahead(program), waits_ahead(program), next_waits(program)
         locations: list[Location] = []
         inside: list[Location] = []
         for index, node in enumerate(program.nodes):
@@ -125,6 +126,7 @@ class _Compiler:
                     waits_for=waits,
                     arrives_on=tuple(reachable[index]),
                     waits_ahead=awaited[index],
+                    next_waits=tuple(ahead[index].items()),
                     settled=self.signals.settled(program, node),
                     just_waited=self.signals.just_waited[program.name][index],
                 )
@@ -138,6 +140,7 @@ class _Compiler:
                         thing,
                         node.source,
                         arrives_on=tuple(reachable[index]),
+                        next_waits=tuple(ahead[index].items()),
                         kind="inside",
                         settled=meeting.flags[program.name] == 0,
                     )

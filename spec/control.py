@@ -140,11 +140,13 @@ def before_dec(program: Program) -> list[int]:
 
 
 def waits_ahead(program: Program) -> list[tuple[str, ...]]:
-    """By node, the barriers that the role must still wait for on every way to its end; all of them where there is no
-    end.
+    """By node, the barriers of which the role must still see a phase on every way to its end; all of them where there
+    is no end.
     """
     waited = [
-        node.operation.barrier if isinstance(node.operation, op.Wait) and node.operation.kind == "wait" else ""
+        node.operation.barrier
+        if isinstance(node.operation, op.Wait) and node.operation.kind == "wait" and node.distance
+        else ""
         for node in program.nodes
     ]
     everything = tuple(dict.fromkeys(name for name in waited if name))
@@ -161,6 +163,28 @@ def waits_ahead(program: Program) -> list[tuple[str, ...]]:
                 found[index] = kept
                 changed = True
     return found
+
+
+def next_waits(program: Program) -> list[dict[str, tuple[int, ...]]]:
+    """By node, how far each barrier's next wait may be from the phase that the role has seen last: the distances of all
+    waits that it can come to with no other wait on that barrier passed before.
+    """
+    found: list[dict[str, set[int]]] = [{} for _ in program.nodes]
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(program.nodes) - 1, -1, -1):
+            node, here = program.nodes[index], found[index]
+            wait = node.operation if isinstance(node.operation, op.Wait) else None
+            size = sum(map(len, here.values()))
+            if wait is not None:
+                here.setdefault(wait.barrier, set()).add(node.distance)
+            for answer, target in node.successors.items():
+                for name, distances in found[target].items():
+                    if wait is None or wait.barrier != name or answer is False:
+                        here.setdefault(name, set()).update(distances)
+            changed |= sum(map(len, here.values())) != size
+    return [{name: tuple(sorted(distances)) for name, distances in one.items()} for one in found]
 
 
 def arrivals_ahead(program: Program) -> list[list[str]]:

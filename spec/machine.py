@@ -84,7 +84,10 @@ class Location:
     """When this holds, nothing that other roles do can change what the step here does: another role has made the shared
     decision already, or the wait passes and can only be lapped, which `just_waited` still shows afterwards."""
     waits_ahead: tuple[str, ...] = ()
-    """Barriers of which every way from here to the end of the role passes a blocking wait."""
+    """Barriers of which every way from here to the end of the role passes a blocking wait for a phase not seen yet."""
+    next_waits: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """(barrier, distances): which phases the role's next wait on the barrier may be for, counted from the one that it
+    has seen last."""
     just_waited: tuple[str, ...] = ()
     """Barriers whose wait the role has passed and since when it has done nothing that another role can notice."""
 
@@ -126,7 +129,7 @@ class BarrierInfo:
     unseen: tuple[tuple[str, str], ...]
     """(role, variable) of each role that waits on it."""
     plain: bool = False
-    """Only plain arrivals, bytes, and blocking waits or try_waits, each for the next phase or the same one again."""
+    """Only arrivals, in phases that are observed, bytes, and blocking waits or try_waits by parity."""
     announces: bool = False
     """Some bytes are announced or completed by an operation of their own, apart from arrivals and copies."""
 

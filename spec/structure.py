@@ -32,7 +32,9 @@ def _announces(v: Variables, name: str) -> bool:
 
 
 def _is_plain(v: Variables, name: str, plan: BarrierPlan) -> bool:
-    if plan.inits or plan.drops or plan.tokens or max(plan.distance.values(), default=0) > 1:
+    if not v.pipeline.observation:
+        return False
+    if plan.inits or plan.drops or plan.tokens or not plan.distance:
         return False
     for _, _, node in v.nodes():
         match node.operation:

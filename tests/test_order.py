@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from corpus.table import CASES
 from test_order_conditions import ReadsInFlight, corpus
-from test_reduction import Soup
+from test_reduction import soup
 
 from checker.check import check_pipeline
 from checker.cli import main
@@ -177,12 +177,6 @@ def test_only_try_and_choose_are_refused():
 
 
 # ---------------------------------------------------------------- random programs
-
-
-def soup(programs: tuple[Any, ...], **parameters: Any) -> Soup:
-    pipeline = Soup(**parameters)
-    object.__setattr__(pipeline, "programs", programs)
-    return pipeline
 
 
 VERBS = [

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from checker.search import explore
 from checker.trace import execute
 from spec.compile import compile_pipeline
+from spec.errors import SpecError
 from spec.pipeline import Pipeline, Threads, barrier, role, tile
+from spec.state import PipelineState
 
 OPERATIONS = st.sampled_from(
     [
@@ -29,8 +31,33 @@ OPERATIONS = st.sampled_from(
 )
 
 
+FAR_OPERATIONS = st.sampled_from(
+    [
+        *(("late", name, further) for name in "pq" for further in (0, 1)),
+        *(("wait", name, parity) for name in "pq" for parity in (0, 1)),
+        *(("arrive", name, 0) for name in "pqpq"),
+        *(("far", name, 0) for name in "pqpq"),
+        *(("peek", "", which) for which in (0, 1)),
+        ("write", "", 0),
+        ("meet", "", 0),
+    ]
+)
+
+
+SKIPPING_OPERATIONS = st.sampled_from(
+    [
+        *(("late", name, further) for name in "pq" for further in (0, 1)),
+        *(("arrive", name, 0) for name in "pqpq"),
+        *(("sync", "", 0),) * 3,
+        ("arm", "p", 0),
+    ]
+)
+
+
 class Soup(Pipeline):
-    """Roles that do what `programs` says, once, `trips` times, or for every trip count."""
+    """Roles that do what `programs` says, once, `trips` times, or for every trip count; in a cluster, shared out among
+    its CTAs.
+    """
 
     p_arrivals = 1
     q_arrivals = 1
@@ -40,14 +67,26 @@ class Soup(Pipeline):
     q = barrier(arrivals="q_arrivals", slots=1)
     a = tile(bytes=16, slots=2)
 
-    @role(warps=1, copies=lambda self: len(self.programs))
+    @role(warps=1, copies=lambda self: len(self.programs) // (2 if self.cluster == "2x1" else 1))
     def cook(self, me: Threads):
+        at = {name: PipelineState.start(1) for name in "pq"}
+        other = 1 - me.cta
         for _ in self.loop():
-            for verb, name, which in self.programs[me.copy]:
+            for verb, name, which in self.programs[me.copy * 2 + me.cta if self.cluster == "2x1" else me.copy]:
                 b = getattr(self, name) if name else None
                 match verb:
                     case "wait":
                         yield b.wait(which)
+                    case "late":
+                        yield b.wait(at[name].phase)
+                        at[name] += which + 1
+                    case "far":
+                        yield b[0].on(other).arrive()
+                    case "peek":
+                        yield self.a[which].on(other).read()
+                    case "meet":
+                        yield self.cluster_arrive()
+                        yield self.cluster_wait()
                     case "try":
                         yield b.try_wait(which)
                     case "arrive":
@@ -85,45 +124,107 @@ soups = st.tuples(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(soups)
-def test_reduction_finds_something_wrong_exactly_if_there_is(soup):
-    programs, p, q, trips = soup
-    pipeline = Soup(p_arrivals=p, q_arrivals=q, trips=trips)
+def soup(programs, **parameters):
+    pipeline = Soup(**parameters)
     object.__setattr__(pipeline, "programs", programs)
-    machine = compile_pipeline(pipeline)
-    full = explore(machine, limit=4_000)
+    return pipeline
+
+
+def agree(programs, **parameters):
+    """Both searches find something wrong, or neither does."""
+    try:
+        machine = compile_pipeline(soup(programs, **parameters))
+    except SpecError:
+        return
+    full = explore(machine, limit=4_000, stop_at_first=True)
     if not full.complete and not full.violations:
         return
-    reduced = explore(machine, reduced=True, limit=8_000)
+    reduced = explore(machine, reduced=True, limit=8_000, stop_at_first=True)
     assert bool(full.violations) == bool(reduced.violations), (full.violations, reduced.violations)
-    assert reduced.states <= full.states or not full.complete
+    assert full.violations or reduced.states <= full.states
     for violation in reduced.violations.values():
         execute(machine, violation.actions)
 
 
-PINNED = [
-    # A barrier of 64 threads and three warps that use it: who comes first matters.
-    (
+ALONE = {"p_arrivals": st.integers(1, 2), "q_arrivals": st.integers(1, 2), "trips": st.sampled_from([1, 1, 2])}
+
+
+def programs_of(operations, roles, longest=5):
+    """That many roles, each with some of the operations."""
+    bodies = st.lists(operations, min_size=1, max_size=longest).map(tuple)
+    return roles.flatmap(lambda n: st.lists(bodies, min_size=n, max_size=n).map(tuple))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs_of(OPERATIONS, st.integers(2, 3)), st.fixed_dictionaries(ALONE))
+def test_reduction_finds_something_wrong_exactly_if_there_is(programs, parameters):
+    agree(programs, **parameters)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    programs_of(FAR_OPERATIONS, st.sampled_from([2, 2, 4])),
+    st.fixed_dictionaries({**ALONE, "q_arrivals": st.integers(1, 3), "observation": st.booleans()}),
+)
+def test_reduction_in_a_cluster(programs, parameters):
+    """Arrivals and reads that reach into a CTA which may exit."""
+    agree(programs, cluster="2x1", **parameters)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    programs_of(SKIPPING_OPERATIONS, st.just(2), 7),
+    st.fixed_dictionaries({**ALONE, "observation": st.booleans()}),
+)
+def test_reduction_with_waits_that_skip_phases(programs, parameters):
+    agree(programs, **parameters)
+
+
+PINNED = {
+    "three warps at a barrier of two": (
         (
             (("sync", "", 0),) * 3,
             (("wait", "q", 1), ("arrive", "p", 0), ("sync", "", 0), ("sync", "", 0)),
             (("sync", "", 0),),
         ),
-        1,
-        1,
-        2,
+        {"trips": 2},
     ),
-    # An expect_tx that its thread follows up with no arrival.
-    (((("expect", "q", 0), ("wait", "q", 1)), (("write", "", 0), ("arrive", "q", 0))), 1, 1, 1),
-]
+    "expect_tx without an arrival of the same thread": (
+        ((("expect", "q", 0), ("wait", "q", 1)), (("write", "", 0), ("arrive", "q", 0))),
+        {},
+    ),
+    "one arrival more than the phase needs, and no rule against it": (
+        (
+            (("wait", "q", 1), ("arrive", "p", 0), ("arrive", "q", 0), ("arm", "p", 0)),
+            (("arrive", "p", 0), ("wait", "p", 0)),
+        ),
+        {"p_arrivals": 2, "q_arrivals": 2, "observation": False},
+    ),
+    "one arrival more than the phase needs, and nobody who waits": (
+        ((("wait", "q", 1), ("arrive", "p", 0), ("arrive", "q", 0), ("arm", "p", 0)), (("arrive", "p", 0),)),
+        {"p_arrivals": 2, "q_arrivals": 2},
+    ),
+    "a wait for the phase after the next comes too early": (
+        (
+            (("arrive", "p", 0), ("sync", "", 0), ("arrive", "p", 0), ("arrive", "p", 0)),
+            (("late", "p", 1), ("sync", "", 0), ("late", "p", 0)),
+        ),
+        {},
+    ),
+    "the other CTA waits for what it has seen, and exits": (
+        ((("far", "q", 0),), (("wait", "p", 1), ("wait", "q", 1), ("write", "", 0))),
+        {"q_arrivals": 3, "cluster": "2x1"},
+    ),
+    "the other CTA exits": (
+        ((("write", "", 0), ("meet", "", 0)), (("wait", "p", 1),), (("far", "p", 0),), (("far", "p", 0),)),
+        {"p_arrivals": 2, "cluster": "2x1"},
+    ),
+}
 
 
-@pytest.mark.parametrize("soup", PINNED)
-def test_what_would_be_missed_if_more_were_prompt(soup):
-    programs, p, q, trips = soup
-    pipeline = Soup(p_arrivals=p, q_arrivals=q, trips=trips)
-    object.__setattr__(pipeline, "programs", programs)
-    machine = compile_pipeline(pipeline)
-    assert explore(machine).violations
-    assert explore(machine, reduced=True).violations
+@pytest.mark.parametrize("name", PINNED)
+def test_what_would_be_missed_if_more_were_prompt(name):
+    programs, parameters = PINNED[name]
+    machine = compile_pipeline(soup(programs, **{"trips": 1, **parameters}))
+    assert explore(machine, stop_at_first=True).violations
+    assert explore(machine, stop_at_first=True, reduced=True).violations
