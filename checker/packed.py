@@ -56,7 +56,7 @@ class PackedMachine:
 
 
 class _Writer:
-    """Generates one module of functions for a machine."""
+    """Generates one module of functions for a machine, whose expressions must live as long as the writer."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -68,6 +68,9 @@ class _Writer:
         self.names = {variable.name: f"v{index}" for index, variable in enumerate(machine.variables)}
         self.checks: list[Check] = []
         self.numbers: dict[int, int] = {}
+        self.tests: dict[str, str] = {}
+        self.fields: dict[int, frozenset[str]] = {}
+        self.sources: dict[int, str] = {}
         self.lines: list[str] = []
 
     def function(
@@ -78,7 +81,8 @@ class _Writer:
         used: dict[str, None] = {}
         read = self._reader(used)
         for check in standing:
-            body.append(f"    if {read(check.when)}: bad.append(({self._number(check)}, -1))")
+            if check.when is not FALSE:
+                body.append(f"    if {read(check.when)}: bad.append(({self._number(check)}, -1))")
         for index, action in actions:
             indent = "    "
             if not _is_true(action.guard):
@@ -98,13 +102,17 @@ class _Writer:
         self._load(used)
         self.lines.extend(body or ["    pass"])
 
-    def test(self, name: str, condition: Expr) -> None:
-        """A function that says whether a condition holds in a state."""
+    def test(self, condition: Expr) -> str:
+        """The name of a function that says whether a condition holds in a state; equal conditions share one."""
         used: dict[str, None] = {}
         text = self._reader(used)(condition)
-        self.lines.append(f"def {name}(s):")
-        self._load(used)
-        self.lines.append(f"    return {text}")
+        name = self.tests.get(text)
+        if name is None:
+            name = self.tests[text] = f"test{len(self.tests)}"
+            self.lines.append(f"def {name}(s):")
+            self._load(used)
+            self.lines.append(f"    return {text}")
+        return name
 
     def _load(self, used: dict[str, None]) -> None:
         for field in used:
@@ -124,12 +132,10 @@ class _Writer:
         return " + ".join(parts)
 
     def _reader(self, used: dict[str, None]) -> Callable[[Expr], str]:
-        memo: dict[int, str] = {}
-
         def read(expr: Expr) -> str:
-            for name in sorted(fields_of(expr)):
+            for name in sorted(fields_of(expr, self.fields)):
                 used[name] = None
-            return python_source(expr, self.names.__getitem__, memo)
+            return python_source(expr, self.names.__getitem__, self.sources)
 
         return read
 
@@ -159,12 +165,11 @@ def pack(machine: Machine) -> PackedMachine:
         writer.function(f"agent{number}", (), [pair])
     writer.function("whole", machine.checks, [])
     reduction = find_reduction(machine)
-    for number, conditions in enumerate(reduction.prompt):
-        for place, condition in enumerate(conditions):
-            if condition is not FALSE:
-                writer.test(f"prompt{number}_{place}", condition)
-    for number, condition in enumerate(reduction.drained):
-        writer.test(f"drained{number}", condition)
+    prompt = [
+        ["" if condition is FALSE else writer.test(condition) for condition in conditions]
+        for conditions in reduction.prompt
+    ]
+    drained = [writer.test(condition) for condition in reduction.drained]
     space: dict[str, Any] = {}
     exec(compile("\n".join(writer.lines), f"<{machine.name}>", "exec"), space)
     roles = tuple(
@@ -181,12 +186,11 @@ def pack(machine: Machine) -> PackedMachine:
         tuple(space[f"agent{number}"] for number in range(len(agents))),
         space["whole"],
         tuple(
-            tuple(space.get(f"prompt{number}_{place}") for place in range(len(role.locations)))
-            for number, role in enumerate(machine.roles)
+            tuple(space[name] if name else None for name in names) for names in prompt
         ),
         _bits(machine, reduction.lands_at),
         _bits(machine, reduction.expects_at),
-        tuple(space[f"drained{number}"] for number in range(len(agents))),
+        tuple(space[name] for name in drained),
         tuple(frozenset(i for i, place in enumerate(role.locations) if place.final) for role in machine.roles),
     )
 

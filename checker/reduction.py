@@ -48,6 +48,7 @@ which is a race, or an arrival that underflows.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from spec.accesses import in_locations
@@ -72,15 +73,16 @@ class Reduction:
 def find_reduction(machine: Machine) -> Reduction:
     """Reads off a machine what the reduced search may do."""
     widths = {variable.name: variable.width for variable in machine.variables}
-    awaited = {info.name: _awaited_in_its_cta(machine, info, widths) for info in machine.structure.barriers}
+    plain = {info.name: info for info in machine.structure.barriers if info.plain}
+    current = {name: _wait_for_the_current(machine, info, widths) for name, info in plain.items()}
+    awaited = {name: _awaited_in_its_cta(machine, info, widths) for name, info in plain.items()}
     arrivals = {
-        (action.role, action.location): _arrives_promptly(machine, action, info, widths)
-        & (awaited[info.name] if _may_find_it_gone(action) else TRUE)
-        for info in machine.structure.barriers
+        (action.role, action.location): current[action.object]
+        & _commutes(action, plain[action.object])
+        & (awaited[action.object] if _may_find_it_gone(action) else TRUE)
         for action in machine.actions
-        if info.plain and action.object == info.name
+        if action.object in plain
     }
-    plain = frozenset(info.name for info in machine.structure.barriers if info.plain)
     prompt = tuple(_prompt_locations(machine, role, arrivals, plain) for role in machine.roles)
     barriers = [_signalled(machine, action) for action in machine.actions if action.location is None]
     pending = {info.name: info.pending for info in machine.structure.barriers}
@@ -132,7 +134,7 @@ def _awaited_in_its_cta(machine: Machine, info: BarrierInfo, widths: dict[str, i
 
 
 def _prompt_locations(
-    machine: Machine, role: Role, arrivals: dict[tuple[str, int | None], Expr], plain: frozenset[str]
+    machine: Machine, role: Role, arrivals: dict[tuple[str, int | None], Expr], plain: Container[str]
 ) -> tuple[Expr, ...]:
     before: list[list[int]] = [[] for _ in role.locations]
     after: list[list[int]] = [[] for _ in role.locations]
@@ -164,29 +166,25 @@ def _arrives(role: Role, index: int, barrier: str) -> bool:
     return role.locations[index].kind == "arrive" and role.locations[index].object == barrier
 
 
-def _arrives_promptly(machine: Machine, action: Action, info: BarrierInfo, widths: dict[str, int]) -> Expr:
-    """Every next wait is for the current phase; and where bytes are announced apart from arrivals, the phase does not
-    complete.
-    """
-    roles = {role.name: role for role in machine.roles}
-    current = all_of(
-        _waits_for_the_current(roles[name], info, Field(unseen, widths[unseen]), widths) for name, unseen in info.unseen
-    )
+def _commutes(action: Action, info: BarrierInfo) -> Expr:
+    """Where bytes are announced apart from arrivals, the phase does not complete."""
     after = dict(action.updates).get(info.phase)
-    return current if after is None or not info.announces else current & (after == Field(info.phase, 1))
+    return TRUE if after is None or not info.announces else after == Field(info.phase, 1)
 
 
-def _waits_for_the_current(role: Role, info: BarrierInfo, unseen: Field, widths: dict[str, int]) -> Expr:
-    """The role's next wait on the barrier, wherever it is, is for the phase after those that are complete."""
-    places: dict[int, list[int]] = {}
-    for index, place in enumerate(role.locations):
-        for name, distances in place.next_waits:
-            for distance in distances if name == info.name else ():
+def _wait_for_the_current(machine: Machine, info: BarrierInfo, widths: dict[str, int]) -> Expr:
+    """All next waits on the barrier are for the phase after those that are complete, or for the last one, seen already."""
+    roles = {role.name: role for role in machine.roles}
+    conditions = []
+    for name, variable in info.unseen:
+        unseen, role = Field(variable, widths[variable]), roles[name]
+        places: dict[int, list[int]] = {}
+        for index, place in enumerate(role.locations):
+            for distance in dict(place.next_waits).get(info.name, ()):
                 places.setdefault(max(distance, 1), []).append(index)
-    if len(places) <= 1 and set(places) <= {1}:
-        return unseen == 0
-    counter = Field(role.counter, widths[role.counter])
-    return all_of(~in_locations(counter, where) | (unseen == distance - 1) for distance, where in places.items())
+        counter = Field(role.counter, widths[role.counter])
+        conditions += [~in_locations(counter, where) | (unseen == distance - 1) for distance, where in places.items()]
+    return all_of(conditions)
 
 
 def _break_cycles(prompt: list[Expr], after: list[list[int]]) -> None:

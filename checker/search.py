@@ -74,6 +74,7 @@ class _Search:
         self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
         self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
         self.stop_after = 0
+        self.hurries = [(*role, tests) for role, tests in zip(packed.roles, packed.prompt, strict=True)]
         self.out: Successors = []
         self.order: list[int] = [packed.initial]
         self.index: dict[int, int] = {packed.initial: 0}
@@ -127,7 +128,8 @@ class _Search:
         packed, order, index = self.packed, self.order, self.index
         parent, via, edges, edge_movers, offsets = self.parent, self.via, self.edges, self.edge_movers, self.offsets
         taken = self.taken
-        roles, agents, whole = packed.roles, packed.agents, packed.whole
+        roles = [(*role, *lands) for role, *lands in zip(packed.roles, packed.awaits, packed.expects, strict=True)]
+        agents, whole = packed.agents, packed.whole
         out: Successors = []
         bad: Violations = []
         position, level_end, cap = 0, 1, self.limit or sys.maxsize
@@ -142,14 +144,13 @@ class _Search:
             state = order[position]
             out.clear()
             whole(state, out, bad)
-            for shift, mask, functions in roles:
-                functions[state >> shift & mask](state, out, bad)
-            if self.reduced:
-                awaited = expected = 0
-                for (shift, mask, _), awaits, expects in zip(roles, packed.awaits, packed.expects, strict=True):
-                    place = state >> shift & mask
-                    awaited |= awaits[place]
-                    expected |= expects[place]
+            awaited = expected = 0
+            for shift, mask, functions, awaits, expects in roles:
+                place = state >> shift & mask
+                functions[place](state, out, bad)
+                awaited |= awaits[place]
+                expected |= expects[place]
+            if self.reduced and (awaited or expected):
                 for number, agent in enumerate(agents):
                     if awaited >> number & 1 or (expected >> number & 1 and packed.drained[number](state)):
                         agent(state, out, bad)
@@ -199,24 +200,25 @@ class _Search:
 
     def _run_prompt(self, state: int) -> tuple[int, list[int], Violations]:
         """Takes prompt steps until none is left or one of them violates something."""
-        out, roles, prompt = self.out, self.packed.roles, self.packed.prompt
+        out, hurries = self.out, self.hurries
         bad: Violations = []
         path: list[int] = []
-        role, quiet = 0, 0
-        while quiet < len(roles):
-            shift, mask, functions = roles[role]
-            place = state >> shift & mask
-            test = prompt[role][place]
-            if test is None or not test(state):
-                role, quiet = (role + 1) % len(roles), quiet + 1
-                continue
-            functions[place](state, out, bad)
-            if bad:
-                out.clear()
-                break
-            action, state = out.pop()
-            path.append(action)
-            quiet = 0
+        moved = True
+        while moved:
+            moved = False
+            for shift, mask, functions, tests in hurries:
+                while True:
+                    place = state >> shift & mask
+                    test = tests[place]
+                    if test is None or not test(state):
+                        break
+                    functions[place](state, out, bad)
+                    if bad:
+                        out.clear()
+                        return state, path, bad
+                    action, state = out.pop()
+                    path.append(action)
+                    moved = True
         return state, path, bad
 
     def _ran_out(self, start: float) -> str:

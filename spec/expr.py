@@ -218,13 +218,14 @@ def evaluate(expr: Expr, state: dict[str, int]) -> int:
     )
 
 
-def fields_of(expr: Expr) -> frozenset[str]:
-    """The names of the state variables that the expression reads."""
+def fields_of(expr: Expr, memo: dict[int, frozenset[str]] | None = None) -> frozenset[str]:
+    """The names of the state variables that the expression reads. `memo`: as for fold."""
     return fold(
         expr,
         lambda lit: frozenset[str](),
         lambda field: frozenset((field.name,)),
         lambda node, parts: frozenset[str]().union(*parts),
+        memo,
     )
 
 

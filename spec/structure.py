@@ -32,9 +32,7 @@ def _announces(v: Variables, name: str) -> bool:
 
 
 def _is_plain(v: Variables, name: str, plan: BarrierPlan) -> bool:
-    if not v.pipeline.observation:
-        return False
-    if plan.inits or plan.drops or plan.tokens or not plan.distance:
+    if plan.inits or plan.drops or plan.tokens or not plan.distance or not v.pipeline.observation:
         return False
     for _, _, node in v.nodes():
         match node.operation:
