@@ -185,9 +185,7 @@ def pack(machine: Machine) -> PackedMachine:
         roles,
         tuple(space[f"agent{number}"] for number in range(len(agents))),
         space["whole"],
-        tuple(
-            tuple(space[name] if name else None for name in names) for names in prompt
-        ),
+        tuple(tuple(space[name] if name else None for name in names) for names in prompt),
         _bits(machine, reduction.lands_at),
         _bits(machine, reduction.expects_at),
         tuple(space[name] for name in drained),

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from spec.expr import Apply, Expr, Field, Lit, fold
 
-
 SHORT = 64
 """Ranges of up to so many numbers are written out."""
 

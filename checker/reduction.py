@@ -173,7 +173,7 @@ def _commutes(action: Action, info: BarrierInfo) -> Expr:
 
 
 def _wait_for_the_current(machine: Machine, info: BarrierInfo, widths: dict[str, int]) -> Expr:
-    """All next waits on the barrier are for the phase after those that are complete, or for the last one, seen already."""
+    """All next waits on the barrier are for the phase after those that are complete, or for the last one, if seen."""
     roles = {role.name: role for role in machine.roles}
     conditions = []
     for name, variable in info.unseen:

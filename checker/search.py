@@ -128,7 +128,8 @@ class _Search:
         packed, order, index = self.packed, self.order, self.index
         parent, via, edges, edge_movers, offsets = self.parent, self.via, self.edges, self.edge_movers, self.offsets
         taken = self.taken
-        roles = [(*role, *lands) for role, *lands in zip(packed.roles, packed.awaits, packed.expects, strict=True)]
+        lands = zip(packed.roles, packed.awaits, packed.expects, strict=True)
+        roles = [(*role, awaits, expects) for role, awaits, expects in lands]
         agents, whole = packed.agents, packed.whole
         out: Successors = []
         bad: Violations = []

@@ -6,7 +6,7 @@ import pytest
 
 from checker.mutation.behaviour import FEWER, MORE, OPEN, OTHER, SAME, behaviour, compare
 from checker.mutation.catalogue import Model, mutants_of
-from checker.mutation.orders import Orders, compare_orders, orders
+from checker.mutation.orders import Orders, compare_orders, orders, runs_of
 from checker.mutation.score import INDISTINGUISHABLE, by_order, by_states, compiled, original
 from checker.order import order
 from checker.result import PROVED
@@ -89,12 +89,12 @@ def test_starts_and_ends_of_copies(first, second, answer):
     for pipeline, machine, other in zip(pipelines, machines, reversed(machines), strict=True):
         found.append(behaviour(machine, trace_programs(pipeline), "memory", other, 20_000, names))
     assert compare(found[0], found[1], 20_000) == answer
-    assert compare_orders(*(orders(one, trace_programs(one), "memory", 3) for one in pipelines)) == answer
+    assert compare_orders(*(orders(runs_of(one, trace_programs(one), 3), "memory") for one in pipelines)) == answer
 
 
 def test_runs_for_one_trip_count_more():
     ring = TmaAsync(stages=1)
-    assert len(orders(ring, trace_programs(ring), "memory", 3)) == 5
+    assert len(runs_of(ring, trace_programs(ring), 3)) == 5
 
 
 def run_of(*labels, before=()):
@@ -142,4 +142,4 @@ class Peeks(Pipeline):
 @pytest.mark.parametrize("asks", [False, True])
 def test_one_run_that_does_not_speak_for_all_is_not_compared(asks):
     pipeline = Peeks(asks=asks)
-    assert orders(pipeline, trace_programs(pipeline), "memory", 1) is None
+    assert runs_of(pipeline, trace_programs(pipeline), 1) is None

@@ -14,6 +14,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from checker.mutation.behaviour import CONTENTS, FEWER, MORE, OTHER, SAME, shown_of
+from checker.order.memory import leave
 from checker.order.plan import Move, make_plan, refusal
 from checker.order.run import Run
 from checker.order.state import NEVER, Clock
@@ -45,8 +46,8 @@ class Orders:
     before: tuple[int, ...]
 
 
-def orders(pipeline: Pipeline, programs: tuple[Program, ...], projection: str, trips: int) -> tuple[Orders, ...] | None:
-    """The orders for trip counts 0 to `trips` + 1, or the only ones if none is open; None where one run does not speak
+def runs_of(pipeline: Pipeline, programs: tuple[Program, ...], trips: int) -> tuple[Run, ...] | None:
+    """The runs for trip counts 0 to `trips` + 1, or the only one if none is open; None where one run does not speak
     for all schedules, or something is violated.
     """
     if refusal(programs):
@@ -61,8 +62,13 @@ def orders(pipeline: Pipeline, programs: tuple[Program, ...], projection: str, t
         run.finish()
         if run.failures or run.diverged or run.unsure or run.halted:
             return None
-        found.append(_orders(run, projection))
+        found.append(run)
     return tuple(found)
+
+
+def orders(runs: tuple[Run, ...], projection: str) -> tuple[Orders, ...]:
+    """The orders of the accesses of each run."""
+    return tuple(_orders(run, projection) for run in runs)
 
 
 def compare_orders(first: tuple[Orders, ...], second: tuple[Orders, ...]) -> str:
@@ -142,8 +148,5 @@ def _written(move: Move, holds: dict[str, Hashable]) -> Hashable:
     """What the operation writes into buffers; None for what they hold already, unless it is in flight for a while."""
     if move.kind != "load" and all(holds.get(buffer) == tag for buffer, tag, _ in move.leaves):
         return None
-    for buffer, tag, others in move.leaves:
-        holds[buffer] = tag
-        for other in others:
-            holds.pop(other, None)
+    leave(holds, *move.leaves)
     return move.leaves, _pieces(move)

@@ -12,7 +12,7 @@ import hashlib
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from checker.mutation.behaviour import (
@@ -28,8 +28,9 @@ from checker.mutation.behaviour import (
     compare,
 )
 from checker.mutation.catalogue import Model, Mutant
-from checker.mutation.orders import Orders, compare_orders, orders
+from checker.mutation.orders import Orders, compare_orders, orders, runs_of
 from checker.order import order
+from checker.order.run import Run
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import Exploration, explore, is_undetermined
 from checker.trace import make_trace
@@ -182,15 +183,28 @@ def _by_z3(machine: Machine, timeout: float) -> tuple[str, str]:
 
 @dataclass
 class Original:
-    """What mutants of a model are compared with. behaviours: by projection and by what else is shown; orders: by
-    projection.
+    """What mutants of a model are compared with. behaviours: by projection and by what else is shown; runs: None if
+    they do not speak for all schedules; orders: of the runs' accesses, by projection.
     """
 
+    pipeline: Pipeline
     machine: Machine
     programs: tuple[Program, ...]
     program: str
     behaviours: dict[Hashable, tuple[Behaviour | None, dict[Hashable, int]]] = field(default_factory=dict)
-    orders: dict[str, tuple[Orders, ...] | None] = field(default_factory=dict)
+
+    @property
+    def trips(self) -> int:
+        """Up to this trip count runs are compared."""
+        return 2 * getattr(self.pipeline, "stages", 2) + 1
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...] | None:
+        return runs_of(self.pipeline, self.programs, self.trips)
+
+    @cached_property
+    def orders(self) -> dict[str, tuple[Orders, ...]]:
+        return {projection: orders(self.runs or (), projection) for projection in (MEMORY, CONTENTS)}
 
 
 def original(model: Model) -> Original:
@@ -199,7 +213,8 @@ def original(model: Model) -> Original:
 
 @lru_cache(maxsize=4)
 def _original(kernel: type[Pipeline], parameters: tuple[tuple[str, Any], ...]) -> Original:
-    first = Original(*compiled(kernel(**dict(parameters))))
+    pipeline = kernel(**dict(parameters))
+    first = Original(pipeline, *compiled(pipeline))
     found = explore(first.machine, stop_at_first=True, reduced=True)
     if found.violations or is_undetermined(found):
         raise SpecError(f"{first.machine.name} is not proved itself, so that its mutants would say nothing")
@@ -240,19 +255,14 @@ def _compared_as(projection: str, model: Model, machine: Machine, programs: tupl
 
 def by_order(model: Model, mutant: Mutant, programs: tuple[Program, ...]) -> tuple[str, int]:
     """How the accesses compare by happens-before: a key of REASONS, and for trip counts up to which."""
-    first, stages = original(model), model.parameters.get("stages", 2)
-    trips = 2 * stages + 1
-
-    def compared(projection: str) -> str:
-        if projection not in first.orders:
-            first.orders[projection] = orders(model.kernel(**model.parameters), first.programs, projection, trips)
-        before, after = first.orders[projection], orders(mutant.of(model), programs, projection, trips)
-        return OPEN if before is None or after is None else compare_orders(before, after)
-
-    memory = compared(MEMORY)
-    if memory == OPEN:
+    first = original(model)
+    runs = None if first.runs is None else runs_of(mutant.of(model), programs, first.trips)
+    if first.runs is None or runs is None:
         return OPEN, -1
-    return ("accesses" if memory == OTHER and compared(CONTENTS) == SAME else memory), trips
+    memory = compare_orders(first.orders[MEMORY], orders(runs, MEMORY))
+    if memory == OTHER and compare_orders(first.orders[CONTENTS], orders(runs, CONTENTS)) == SAME:
+        return "accesses", first.trips
+    return memory, first.trips
 
 
 def fingerprint(pipeline: Pipeline, programs: tuple[Program, ...]) -> str:

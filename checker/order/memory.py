@@ -44,7 +44,7 @@ def access(run: Run, role: int, move: Move) -> None:
                 spans.raw_write = NEVER
             else:
                 spans.raw_read = NEVER
-    leave(run, *move.leaves)
+    leave(run.state.content, *move.leaves)
 
 
 def _must_find(run: Run, role: int, move: Move) -> None:
@@ -204,9 +204,8 @@ def _overruns(run: Run, role: int, use: Use) -> None:
             run.fail("smem-overlap", because, write.object, run.now(role), (role, run.state.at[role]))
 
 
-def leave(run: Run, *leaves: tuple[str, Hashable, tuple[str, ...]]) -> None:
+def leave(content: dict[str, Hashable], *leaves: tuple[str, Hashable, tuple[str, ...]]) -> None:
     """What buffers hold after a write."""
-    content = run.state.content
     for buffer, tag, others in leaves:
         content[buffer] = tag
         for other in others:

@@ -93,7 +93,7 @@ def land(run: Run, role: int, move: Move) -> None:
         if run.halted:
             return
         memory.landed(run, role, use, number, stage, run.state.done[role] - 1)
-        memory.leave(run, leaves)
+        memory.leave(run.state.content, leaves)
 
 
 def _land_one(run: Run, role: int, move: Move, number: int) -> None:
