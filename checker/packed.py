@@ -8,6 +8,7 @@ from typing import Any
 
 from checker.read_python import python_source
 from checker.reduction import find_reduction
+from checker.symmetry import Group, find_groups
 from spec.expr import FALSE, Expr, Lit, fields_of
 from spec.machine import Action, Check, Machine
 
@@ -40,6 +41,8 @@ class PackedMachine:
     """The same, for agents that must also be `drained`."""
     drained: tuple[Test, ...]
     final: tuple[frozenset[int], ...]
+    groups: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]
+    """Interchangeable roles, by number, with a shift for each and a mask: what the state says about the role alone."""
 
     def successors(self, state: int) -> Successors:
         """Everything that can happen in a state and is followed, whatever it violates."""
@@ -58,13 +61,15 @@ class PackedMachine:
 class _Writer:
     """Generates one module of functions for a machine, whose expressions must live as long as the writer."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, groups: tuple[Group, ...]) -> None:
         self.machine = machine
         self.shifts: dict[str, tuple[int, int]] = {}
         shift = 0
-        for variable in machine.variables:
-            self.shifts[variable.name] = (shift, (1 << variable.width) - 1)
-            shift += variable.width
+        grouped = dict.fromkeys(name for group in groups for names in group.variables for name in names)
+        widths = {variable.name: variable.width for variable in machine.variables}
+        for name in [*(name for name in widths if name not in grouped), *grouped]:
+            self.shifts[name] = (shift, (1 << widths[name]) - 1)
+            shift += widths[name]
         self.names = {variable.name: f"v{index}" for index, variable in enumerate(machine.variables)}
         self.checks: list[Check] = []
         self.numbers: dict[int, int] = {}
@@ -147,9 +152,10 @@ class _Writer:
         return number
 
 
-def pack(machine: Machine) -> PackedMachine:
-    """Generates and compiles the code of a machine."""
-    writer = _Writer(machine)
+def pack(machine: Machine, *, exchange: bool = False) -> PackedMachine:
+    """Generates and compiles the code of a machine. exchange: look for interchangeable roles."""
+    groups = find_groups(machine) if exchange else ()
+    writer = _Writer(machine, groups)
     by_place: dict[tuple[str, int | None], list[tuple[int, Action]]] = {}
     agents: list[tuple[int, Action]] = []
     for index, action in enumerate(machine.actions):
@@ -190,7 +196,15 @@ def pack(machine: Machine) -> PackedMachine:
         _bits(machine, reduction.expects_at),
         tuple(space[name] for name in drained),
         tuple(frozenset(i for i, place in enumerate(role.locations) if place.final) for role in machine.roles),
+        tuple(_lanes(writer.shifts, group) for group in groups),
     )
+
+
+def _lanes(shifts: dict[str, tuple[int, int]], group: Group) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Where the variables of each role of the group are, all in one piece."""
+    shift, mask = shifts[group.variables[0][-1]]
+    lanes = tuple(shifts[names[0]][0] for names in group.variables)
+    return group.roles, lanes, (mask + 1 << shift - lanes[0]) - 1
 
 
 def _is_true(expr: Expr) -> bool:

@@ -62,17 +62,26 @@ def explore(
     """Visits all states, or up to `limit` states, `timeout` seconds or `memory` bytes of resident memory (0: no bound).
 
     enough: after the first violation, how many more states to visit in search of violations of other properties.
-    reduced: leave out schedules as checker.reduction argues; then only whether something is violated means anything.
+    reduced: leave out schedules as checker.reduction and checker.symmetry argue; then only whether something is
+    violated means anything.
     """
-    search = _Search(pack(machine), limit, timeout, memory, stop_at_first)
-    search.reduced, search.enough = reduced, enough
-    return search.run()
+    packed = pack(machine, exchange=reduced)
+    search = _Search(packed, limit, timeout, memory, stop_at_first)
+    search.reduced, search.enough, search.exchanged = reduced, enough, reduced and bool(packed.groups)
+    result = search.run()
+    if search.exchanged and (result.violations or result.halted):
+        search = _Search(packed, limit, timeout, memory, stop_at_first)
+        search.reduced, search.enough = reduced, enough
+        result = search.run()
+    return result
 
 
 class _Search:
     def __init__(self, packed: PackedMachine, limit: int, timeout: float, memory: int, stop_at_first: bool) -> None:
         self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
         self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
+        self.exchanged = False
+        """Of states that differ in which of the interchangeable roles is where, visit one. Schedules mean nothing then."""
         self.stop_after = 0
         self.hurries = [(*role, tests) for role, tests in zip(packed.roles, packed.prompt, strict=True)]
         self.out: Successors = []
@@ -82,6 +91,8 @@ class _Search:
         self.via = array("i", [-1])
         self.edges = array("I")
         self.edge_movers = array("Q")
+        self.edge_exchanges = array("I")
+        self.exchanges: dict[tuple[int, ...], int] = {}
         numbers = {role.name: 1 << number for number, role in enumerate(packed.machine.roles)}
         self.movers = [numbers.get(action.role, 0) for action in packed.machine.actions]
         self.taken = bytearray(len(packed.machine.actions))
@@ -104,6 +115,8 @@ class _Search:
         """Actions that were never taken. With reduction, of those who meet always the same one may be last: then it is
         enough that the role has been there.
         """
+        if self.exchanged:
+            self._take_for_all()
         missing = [index for index, was in enumerate(self.taken) if not was]
         if not self.reduced:
             return tuple(missing)
@@ -122,6 +135,17 @@ class _Search:
             if place[1] is not None and place[0] in kinds and kinds[place[0]][place[1]] in ("meet", "inside")
         }
         return tuple(index for index in missing if (actions[index].role, actions[index].location) not in met)
+
+    def _take_for_all(self) -> None:
+        """What one of several interchangeable roles did, all can do: their actions come in the same order."""
+        actions = self.packed.machine.actions
+        for roles, _, _ in self.packed.groups:
+            names = [self.packed.machine.roles[role].name for role in roles]
+            own = [[index for index, action in enumerate(actions) if action.role == name] for name in names]
+            for same in zip(*own, strict=True):
+                if any(self.taken[index] for index in same):
+                    for index in same:
+                        self.taken[index] = 1
 
     def _visit(self, start: float) -> str:
         """Expands states in order until none is left; gives what ran out, or nothing."""
@@ -175,6 +199,9 @@ class _Search:
                 if self.reduced:
                     successor, more = self._hurry(successor, position, action)
                     movers |= more
+                if self.exchanged:
+                    successor, exchange = self._in_order(successor)
+                    self.edge_exchanges.append(exchange)
                 known = index.get(successor)
                 if known is None:
                     known = index[successor] = len(order)
@@ -221,6 +248,19 @@ class _Search:
                     path.append(action)
                     moved = True
         return state, path, bad
+
+    def _in_order(self, state: int) -> tuple[int, int]:
+        """The state with interchangeable roles in order, and the number of the exchange that leads there: for every
+        role whose place it takes.
+        """
+        takes = list(range(len(self.packed.roles)))
+        for roles, shifts, mask in self.packed.groups:
+            found = sorted([(state >> shift & mask, role) for shift, role in zip(shifts, roles, strict=True)])
+            for (own, role), shift, place in zip(found, shifts, roles, strict=True):
+                if role != place:
+                    state += own - (state >> shift & mask) << shift
+                    takes[place] = role
+        return state, self.exchanges.setdefault(tuple(takes), len(self.exchanges))
 
     def _ran_out(self, start: float) -> str:
         if self.enough and self.result.violations:
@@ -301,6 +341,7 @@ class _Search:
         moves = [0] * len(self.order)
         edges, movers, offsets = self.edges, self.edge_movers, self.offsets
         everyone = (1 << len(self.packed.machine.roles)) - 1
+        taken_by = [_Taken(takes) for takes in self.exchanges]
         changed = True
         while changed:
             changed = False
@@ -310,7 +351,8 @@ class _Search:
                     continue
                 before = can
                 for edge in range(offsets[state], offsets[state + 1]):
-                    can |= movers[edge] | moves[edges[edge]]
+                    later = moves[edges[edge]]
+                    can |= movers[edge] | (taken_by[self.edge_exchanges[edge]][later] if taken_by else later)
                 if can != before:
                     moves[state] = can
                     changed = True
@@ -332,6 +374,17 @@ class _Search:
     def _undefined_later(self, position: int) -> bool:
         """Whether a step that was not followed is what keeps the role from running: then the role is not to blame."""
         return bool(self.result.halted)
+
+
+class _Taken(dict[int, int]):
+    """From a set of roles after an exchange, a bit each, to the roles whose places they took."""
+
+    def __init__(self, takes: tuple[int, ...]) -> None:
+        self.takes = takes
+
+    def __missing__(self, after: int) -> int:
+        self[after] = sum(1 << role for place, role in enumerate(self.takes) if after >> place & 1)
+        return self[after]
 
 
 def is_undetermined(exploration: Exploration) -> str:

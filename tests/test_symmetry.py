@@ -1,0 +1,138 @@
+"""Roles that do the same are found, and one order of them stands for all: nothing is missed, nothing is made up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from checker import packed as packing
+from checker import symmetry
+from checker.search import explore
+from checker.symmetry import find_groups
+from spec.compile import compile_pipeline
+from spec.library import Async, LaunchControl, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
+from spec.mainloop import Mainloop
+from spec.pipeline import Pipeline, Threads, barrier, role
+from tests.test_reduction import ALONE, OPERATIONS, agree, soup
+
+
+def interchangeable(pipeline):
+    machine = compile_pipeline(pipeline)
+    return [[machine.roles[role].name for role in group.roles] for group in find_groups(machine)]
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "expected"),
+    [
+        (TmaAsync(stages=2, consumers=1), []),
+        (TmaAsync(stages=2, consumers=3), [["consumer0", "consumer1", "consumer2"]]),
+        (Async(stages=1, consumers=2), [["consumer0", "consumer1"]]),
+        (TransactionAsync(stages=1, consumers=2), [["consumer0", "consumer1"]]),
+        (Mainloop(stages=2, consumers=2), [["consumer0", "consumer1"]]),
+        (TmaStore(stages=2), []),
+        (OrderedSequence(stages=2), []),
+        (LaunchControl(), [["mainloop_load", "mma_warp"]]),
+    ],
+)
+def test_which_roles_are_interchangeable(pipeline, expected):
+    assert interchangeable(pipeline) == expected
+
+
+class Twins(Pipeline):
+    """Two roles that do the same but for one thing."""
+
+    differ: str = ""
+
+    full = barrier(arrivals=2, slots=2)
+    go = barrier(arrivals=1, slots=2)
+
+    @role(warps=1, copies=2)
+    def twin(self, me: Threads):
+        other = me.copy if self.differ else 0
+        if self.differ == "start" and me.copy:
+            yield self.go[0].wait(1)
+        yield self.full[other if self.differ == "barrier" else 0].arrive(count=1 + (self.differ == "count" and me.copy))
+        yield self.go[0].wait(other if self.differ == "parity" else 0)
+        if self.differ == "end" and me.copy:
+            yield self.go[0].wait(0)
+
+    @role(warps=1)
+    def boss(self):
+        yield self.full[0].wait(0)
+        if self.differ != "nobody":
+            yield self.go[0].arrive()
+
+
+@pytest.mark.parametrize("differ", ["", "start", "barrier", "count", "parity", "end"])
+def test_one_difference_is_enough(differ):
+    assert interchangeable(Twins(differ=differ)) == ([] if differ else [["twin0", "twin1"]])
+
+
+@pytest.mark.parametrize("name", ["x", "y", "x.y", "y.x", "x[0]", "xy"])
+def test_a_role_is_a_whole_part_of_the_name(name):
+    """at.x, unseen.x.full[0] and a slot of buffer x are of x; what only begins like that is not."""
+    import re
+
+    assert bool(re.search(symmetry._part("x"), f"at.{name}")) == (name in ("x", "x.y", "y.x", "x[0]"))
+
+
+@pytest.mark.parametrize(("stages", "consumers", "states"), [(2, 2, 270), (2, 3, 420), (4, 2, 1500), (4, 5, 10920)])
+def test_states_with_consumers_in_one_order(stages, consumers, states):
+    found = explore(compile_pipeline(TmaAsync(stages=stages, consumers=consumers)), reduced=True)
+    assert found.complete and not found.violations and not found.unreached
+    assert found.states == states
+
+
+class Quits(Pipeline):
+    """Three that do the same: each goes round and round, unless it comes before the boss, and then it waits for what
+    never comes.
+    """
+
+    never = barrier(arrivals=1)
+    go = barrier(arrivals=1)
+
+    @role(warps=1, copies=3)
+    def twin(self, me: Threads):
+        for _ in self.loop():
+            yield self.fence_proxy_async()
+            gone = yield self.go[0].try_wait(0)
+            if not gone:
+                yield self.never[0].wait(0)
+            yield self.fence_proxy_async()
+
+    @role(warps=1)
+    def boss(self):
+        yield self.go[0].arrive()
+
+
+def test_one_that_is_stuck_is_told_from_those_that_go_on():
+    """Who is where changes places with the others whenever they pass it."""
+    machine = compile_pipeline(Quits(trips="forever"))
+    assert len(find_groups(machine)[0].roles) == 3
+    assert list(explore(machine).violations) == list(explore(machine, reduced=True).violations) == ["deadlock"]
+
+
+BODIES = st.lists(OPERATIONS, min_size=1, max_size=4).map(tuple)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(BODIES, BODIES, st.integers(2, 3), st.fixed_dictionaries({**ALONE, "p_arrivals": st.integers(1, 3)}))
+def test_the_search_agrees_where_several_roles_do_the_same(one, other, copies, parameters):
+    agree((*((one,) * copies), other), **parameters)
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+def test_only_the_reduced_search_exchanges_roles(monkeypatch, reduced):
+    asked = []
+    monkeypatch.setattr(packing, "find_groups", lambda machine: asked.append(machine) or ())
+    explore(compile_pipeline(Twins()), reduced=reduced)
+    assert len(asked) == reduced
+
+
+def test_roles_that_are_not_interchangeable_would_hide_each_other(monkeypatch):
+    """If any two roles that look alike were exchanged, a race would be missed."""
+    machine = compile_pipeline(Twins(differ="parity"))
+    expected = set(explore(machine).violations)
+    monkeypatch.setattr(symmetry._Forms, "are_kept", lambda *_: True)
+    assert set(explore(machine, reduced=True).violations) != expected
