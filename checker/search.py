@@ -81,7 +81,7 @@ class _Search:
         self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
         self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
         self.exchanged = False
-        """Of states that differ in which of the interchangeable roles is where, visit one. Schedules mean nothing then."""
+        """Of states that differ in which of the interchangeable roles is where, visit one; a path is no schedule then."""
         self.stop_after = 0
         self.hurries = [(*role, tests) for role, tests in zip(packed.roles, packed.prompt, strict=True)]
         self.out: Successors = []

@@ -1,12 +1,12 @@
-"""Roles that do the same, such as the consumers of a pipeline, and the one state that stands for all that differ only in
-which of them is where.
+"""Roles that do the same, such as the consumers of a pipeline, and the one state that stands for all those that differ
+only in which of them is where.
 
 Roles are interchangeable if exchanging two of them, with the variables that are named after them, maps the machine to
 itself: initial values, guards, updates and checks of every step and state. Whether it does is decided on the machine,
 not on how it was written: expressions are compared up to the order and nesting of sums, ands, ors and xors. Exchanging
-two roles in a state then exchanges them in all that can happen from there, so that a violation is reachable from a state
-exactly if one, after as many steps, is reachable from the state with the roles in another order. The search keeps one
-order. That goes together with checker.reduction, whose promise is for each state by itself: if a violation is
+two roles in a state then exchanges them in all that can happen from there, so that a violation is reachable from a
+state exactly if one, after as many steps, is reachable from the state with the roles in another order. The search keeps
+one order. That goes together with checker.reduction, whose promise is for each state by itself: if a violation is
 reachable, then in no more steps from one of the steps that it follows.
 
 What is asked about one role by name, whether it can run again, is asked along the path: an edge of the search says how

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,10 +13,12 @@ from checker import symmetry
 from checker.search import explore
 from checker.symmetry import find_groups
 from spec.compile import compile_pipeline
+from spec.expr import Field, Lit, apply
 from spec.library import Async, LaunchControl, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
+from spec.machine import Check, Variable
 from spec.mainloop import Mainloop
 from spec.pipeline import Pipeline, Threads, barrier, role
-from tests.test_reduction import ALONE, OPERATIONS, agree, soup
+from tests.test_reduction import ALONE, OPERATIONS, agree
 
 
 def interchangeable(pipeline):
@@ -130,9 +134,71 @@ def test_only_the_reduced_search_exchanges_roles(monkeypatch, reduced):
     assert len(asked) == reduced
 
 
-def test_roles_that_are_not_interchangeable_would_hide_each_other(monkeypatch):
-    """If any two roles that look alike were exchanged, a race would be missed."""
-    machine = compile_pipeline(Twins(differ="parity"))
-    expected = set(explore(machine).violations)
-    monkeypatch.setattr(symmetry._Forms, "are_kept", lambda *_: True)
-    assert set(explore(machine, reduced=True).violations) != expected
+def changed(machine, change, role="twin1"):
+    """The machine with one thing changed of one role's first step or place, or of what has no role."""
+    twins = [Field(f"at.{name}", width) for name, width in AT.items()]
+    first = next(i for i, action in enumerate(machine.actions) if action.role == role)
+    action, number = machine.actions[first], [one.name for one in machine.roles].index(role)
+    check = Check("race", twins[1] == 0, "", "")
+    steps, roles = list(machine.actions), list(machine.roles)
+    place = roles[number].locations[0]
+    match change:
+        case "guard":
+            steps[first] = replace(action, guard=action.guard & (twins[0] == 0))
+        case "update":
+            steps[first] = replace(action, updates=(*action.updates, ("free", Lit(1, 1))))
+        case "value":
+            steps[first] = replace(action, updates=(("free", Field("free", 1) ^ 1), *action.updates))
+        case "target":
+            steps[first] = replace(action, target=action.target + 1)
+        case "check":
+            steps[first] = replace(action, checks=(check,))
+        case "halts":
+            steps[first] = replace(action, checks=tuple(replace(one, halts=not one.halts) for one in action.checks))
+        case "standing":
+            locations = (replace(place, checks=(check,)), *roles[number].locations[1:])
+            roles[number] = replace(roles[number], locations=locations)
+        case "whole":
+            return replace(machine, checks=(*machine.checks, check))
+        case "agent":
+            steps.append(replace(action, role="copies", location=None, target=None, guard=twins[1] == 0))
+        case "initial":
+            return replace(
+                machine,
+                variables=tuple(replace(v, initial=v.initial ^ (v.name == "at.twin1")) for v in machine.variables),
+            )
+        case "less" | "difference":
+            pair = (twins[0], twins[1]) if change == "less" else (twins[0] - twins[1], Lit(1, twins[0].width))
+            return replace(machine, checks=(*machine.checks, Check("race", apply("lt", pair, 1), "", "")))
+        case "either":
+            nested = (twins[0] == 0) & ((twins[1] == 0) & (twins[0] != twins[1]))
+            return replace(machine, checks=(*machine.checks, Check("race", nested, "", "")))
+    return replace(machine, actions=tuple(steps), roles=tuple(roles))
+
+
+AT = {"twin0": 2, "twin1": 2}
+"""Widths of their locations."""
+CHANGES = (
+    "guard",
+    "update",
+    "value",
+    "target",
+    "check",
+    "halts",
+    "standing",
+    "whole",
+    "agent",
+    "initial",
+    "less",
+    "difference",
+)
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "either"])
+def test_any_difference_in_the_machine_is_enough(change):
+    """`either` is none: it says the same of both, in another order."""
+    machine = compile_pipeline(Twins())
+    widths = {variable.name: variable.width for variable in machine.variables}
+    assert {name: widths[f"at.{name}"] for name in AT} == AT and len(find_groups(machine)) == 1
+    free = replace(machine, variables=(*machine.variables, Variable("free", 1, 0, "")))
+    assert bool(find_groups(changed(free, change))) == (change == "either")
