@@ -12,8 +12,10 @@ import resource
 import sys
 import time
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from checker.exchange import Exchange, Replaced, Takes
 from checker.packed import PackedMachine, Successors, Violations, pack
 from spec.machine import LIMIT, Check, Machine
 
@@ -65,23 +67,15 @@ def explore(
     reduced: leave out schedules as checker.reduction and checker.symmetry argue; then only whether something is
     violated means anything.
     """
-    packed = pack(machine, exchange=reduced)
-    search = _Search(packed, limit, timeout, memory, stop_at_first)
-    search.reduced, search.enough, search.exchanged = reduced, enough, reduced and bool(packed.groups)
-    result = search.run()
-    if search.exchanged and (result.violations or result.halted):
-        search = _Search(packed, limit, timeout, memory, stop_at_first)
-        search.reduced, search.enough = reduced, enough
-        result = search.run()
-    return result
+    search = _Search(pack(machine, exchange=reduced), limit, timeout, memory, stop_at_first)
+    search.reduced, search.enough = reduced, enough
+    return search.run()
 
 
 class _Search:
     def __init__(self, packed: PackedMachine, limit: int, timeout: float, memory: int, stop_at_first: bool) -> None:
         self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
         self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
-        self.exchanged = False
-        """Of states that differ in which of the interchangeable roles is where, visit one; a path is no schedule then."""
         self.stop_after = 0
         self.hurries = [(*role, tests) for role, tests in zip(packed.roles, packed.prompt, strict=True)]
         self.out: Successors = []
@@ -92,7 +86,8 @@ class _Search:
         self.edges = array("I")
         self.edge_movers = array("Q")
         self.edge_exchanges = array("I")
-        self.exchanges: dict[tuple[int, ...], int] = {}
+        self.exchanges: dict[Takes, int] = {}
+        self.exchange = Exchange(packed)
         numbers = {role.name: 1 << number for number, role in enumerate(packed.machine.roles)}
         self.movers = [numbers.get(action.role, 0) for action in packed.machine.actions]
         self.taken = bytearray(len(packed.machine.actions))
@@ -115,8 +110,7 @@ class _Search:
         """Actions that were never taken. With reduction, of those who meet always the same one may be last: then it is
         enough that the role has been there.
         """
-        if self.exchanged:
-            self._take_for_all()
+        self.exchange.take_for_all(self.taken)
         missing = [index for index, was in enumerate(self.taken) if not was]
         if not self.reduced:
             return tuple(missing)
@@ -135,17 +129,6 @@ class _Search:
             if place[1] is not None and place[0] in kinds and kinds[place[0]][place[1]] in ("meet", "inside")
         }
         return tuple(index for index in missing if (actions[index].role, actions[index].location) not in met)
-
-    def _take_for_all(self) -> None:
-        """What one of several interchangeable roles did, all can do: their actions come in the same order."""
-        actions = self.packed.machine.actions
-        for roles, _, _ in self.packed.groups:
-            names = [self.packed.machine.roles[role].name for role in roles]
-            own = [[index for index, action in enumerate(actions) if action.role == name] for name in names]
-            for same in zip(*own, strict=True):
-                if any(self.taken[index] for index in same):
-                    for index in same:
-                        self.taken[index] = 1
 
     def _visit(self, start: float) -> str:
         """Expands states in order until none is left; gives what ran out, or nothing."""
@@ -199,9 +182,9 @@ class _Search:
                 if self.reduced:
                     successor, more = self._hurry(successor, position, action)
                     movers |= more
-                if self.exchanged:
-                    successor, exchange = self._in_order(successor)
-                    self.edge_exchanges.append(exchange)
+                if packed.groups:
+                    successor, exchange = self.exchange.in_order(successor)
+                    self.edge_exchanges.append(self.exchanges.setdefault(exchange, len(self.exchanges)))
                 known = index.get(successor)
                 if known is None:
                     known = index[successor] = len(order)
@@ -249,19 +232,6 @@ class _Search:
                     moved = True
         return state, path, bad
 
-    def _in_order(self, state: int) -> tuple[int, int]:
-        """The state with interchangeable roles in order, and the number of the exchange that leads there: for every
-        role whose place it takes.
-        """
-        takes = list(range(len(self.packed.roles)))
-        for roles, shifts, mask in self.packed.groups:
-            found = sorted([(state >> shift & mask, role) for shift, role in zip(shifts, roles, strict=True)])
-            for (own, role), shift, place in zip(found, shifts, roles, strict=True):
-                if role != place:
-                    state += own - (state >> shift & mask) << shift
-                    takes[place] = role
-        return state, self.exchanges.setdefault(tuple(takes), len(self.exchanges))
-
     def _ran_out(self, start: float) -> str:
         if self.enough and self.result.violations:
             self.stop_after = self.stop_after or len(self.order) + self.enough
@@ -291,9 +261,10 @@ class _Search:
             known = self.result.violations.get(check.property)
             shorter = known is not None and action < 0 and not beyond and self.result.depth < len(known.actions)
             if known is None or shorter:
-                path = (*self._path(position), *beyond)
-                actions = path if action < 0 else (*path, action)
-                self._keep(check, actions, action >= 0)
+                actions, takes = self._path(position)
+                last = (action,) if action >= 0 else ()
+                actions += [self.exchange.really(step, takes) for step in (*beyond, *last)]
+                self._keep(self.exchange.really_of(check, actions, bool(last)), tuple(actions), bool(last))
         return halted, refused
 
     def _keep(self, check: Check, actions: tuple[int, ...], by_step: bool) -> None:
@@ -303,35 +274,42 @@ class _Search:
 
     def _at_rest(self, state: int, position: int) -> None:
         """Nothing can happen any more: the end, or a deadlock of every role that has not ended."""
-        stuck = tuple(
-            role.name
-            for role, (shift, mask, _), final in zip(
-                self.packed.machine.roles, self.packed.roles, self.packed.final, strict=True
-            )
-            if state >> shift & mask not in final
-        )
+        stuck = tuple(self._unfinished(state))
         if not stuck:
             self.result.finished = True
         elif "deadlock" not in self.result.violations:
             self._deadlock(stuck, position)
 
-    def _deadlock(self, stuck: tuple[str, ...], position: int) -> None:
-        because = f"{_and(stuck)} can never run again"
-        self.result.violations["deadlock"] = Violation("deadlock", because, "", self._path(position), False, stuck)
+    def _unfinished(self, state: int) -> Iterable[int]:
+        for role, ((shift, mask, _), final) in enumerate(zip(self.packed.roles, self.packed.final, strict=True)):
+            if state >> shift & mask not in final:
+                yield role
 
-    def _path(self, position: int) -> tuple[int, ...]:
-        """The actions that lead to a state; with reduction, the prompt ones in between are taken again."""
-        actions: list[int] = []
+    def _deadlock(self, stuck: tuple[int, ...], position: int) -> None:
+        actions, takes = self._path(position)
+        names = tuple(self.packed.machine.roles[role].name for role in sorted(takes[role] for role in stuck))
+        because = f"{_and(names)} can never run again"
+        self.result.violations["deadlock"] = Violation("deadlock", because, "", tuple(actions), False, names)
+
+    def _path(self, position: int) -> tuple[list[int], Takes]:
+        """The actions that lead to a state; with reduction, the prompt ones in between are taken again. And which role
+        really is where the state has each.
+        """
+        edges = []
         while position > 0:
-            before, action = self.parent[position], self.via[position]
-            hurried = self._hurried(self.order[before], action) if self.reduced else []
-            actions[:0] = [action, *hurried]
-            position = before
-        return tuple(actions)
+            edges.append((self.parent[position], self.via[position]))
+            position = self.parent[position]
+        actions: list[int] = []
+        takes = tuple(range(len(self.packed.roles)))
+        for before, action in reversed(edges):
+            after, hurried = self._hurried(self.order[before], action) if self.reduced else (0, [])
+            actions += [self.exchange.really(step, takes) for step in (action, *hurried)]
+            takes = tuple(takes[role] for role in self.exchange.in_order(after)[1])
+        return actions, takes
 
-    def _hurried(self, state: int, first: int) -> list[int]:
+    def _hurried(self, state: int, first: int) -> tuple[int, list[int]]:
         out = self.packed.successors(state)
-        return self._run_prompt(next(successor for action, successor in out if action == first))[1]
+        return self._run_prompt(next(successor for action, successor in out if action == first))[:2]
 
     def _find_stuck_roles(self) -> None:
         """A role that has not ended and that can never run again, while others go on for ever.
@@ -341,7 +319,7 @@ class _Search:
         moves = [0] * len(self.order)
         edges, movers, offsets = self.edges, self.edge_movers, self.offsets
         everyone = (1 << len(self.packed.machine.roles)) - 1
-        taken_by = [_Taken(takes) for takes in self.exchanges]
+        replaced = [Replaced(takes) for takes in self.exchanges]
         changed = True
         while changed:
             changed = False
@@ -352,21 +330,14 @@ class _Search:
                 before = can
                 for edge in range(offsets[state], offsets[state + 1]):
                     later = moves[edges[edge]]
-                    can |= movers[edge] | (taken_by[self.edge_exchanges[edge]][later] if taken_by else later)
+                    can |= movers[edge] | (replaced[self.edge_exchanges[edge]][later] if replaced else later)
                 if can != before:
                     moves[state] = can
                     changed = True
         for position, can in enumerate(moves):
             if can == everyone:
                 continue
-            state = self.order[position]
-            stuck = tuple(
-                role.name
-                for number, (role, (shift, mask, _), final) in enumerate(
-                    zip(self.packed.machine.roles, self.packed.roles, self.packed.final, strict=True)
-                )
-                if not can >> number & 1 and state >> shift & mask not in final
-            )
+            stuck = tuple(role for role in self._unfinished(self.order[position]) if not can >> role & 1)
             if stuck and not self._undefined_later(position):
                 self._deadlock(stuck, position)
                 return
@@ -374,17 +345,6 @@ class _Search:
     def _undefined_later(self, position: int) -> bool:
         """Whether a step that was not followed is what keeps the role from running: then the role is not to blame."""
         return bool(self.result.halted)
-
-
-class _Taken(dict[int, int]):
-    """From a set of roles after an exchange, a bit each, to the roles whose places they took."""
-
-    def __init__(self, takes: tuple[int, ...]) -> None:
-        self.takes = takes
-
-    def __missing__(self, after: int) -> int:
-        self[after] = sum(1 << role for place, role in enumerate(self.takes) if after >> place & 1)
-        return self[after]
 
 
 def is_undetermined(exploration: Exploration) -> str:

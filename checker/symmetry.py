@@ -9,14 +9,13 @@ state exactly if one, after as many steps, is reachable from the state with the 
 one order. That goes together with checker.reduction, whose promise is for each state by itself: if a violation is
 reachable, then in no more steps from one of the steps that it follows.
 
-What is asked about one role by name, whether it can run again, is asked along the path: an edge of the search says how
-the roles were exchanged at its end.
+What is asked about one role by name is asked along a path, on which every edge says how roles were exchanged at its
+end: whether a role can run again, and which steps in the roles' own names a schedule consists of (checker.exchange).
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -107,20 +106,22 @@ class _Forms:
         )
 
     def _machine(self, rename: Rename) -> tuple[list[list[Hashable]], Hashable]:
-        """Per role the checks where it stands and its steps, in order; and what has no role."""
+        """Per role the checks where it stands and its steps, in order; and what has no role, which an exchange must
+        leave as it is.
+        """
         memo: dict[int, int] = {}
         by_role: list[list[Hashable]] = [
             [(rename[role.counter], self._checks(place.checks, rename, memo)) for place in role.locations]
             for role in self.machine.roles
         ]
-        others: Counter[Hashable] = Counter()
+        others: list[Hashable] = []
         for action in self.machine.actions:
             step = self._action(action, rename, memo)
             if action.role in self.by_role:
                 by_role[self.by_role[action.role]].append(step)
             else:
-                others[step] += 1
-        return by_role, (frozenset(others.items()), self._checks(self.machine.checks, rename, memo))
+                others.append(step)
+        return by_role, (others, self._checks(self.machine.checks, rename, memo))
 
     def _action(self, action: Action, rename: Rename, memo: dict[int, int]) -> Hashable:
         updates = frozenset((rename[name], self._form(value, rename, memo)) for name, value in action.updates)
