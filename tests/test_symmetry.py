@@ -14,12 +14,15 @@ from checker.search import explore
 from checker.symmetry import find_groups
 from checker.trace import make_trace
 from spec.compile import compile_pipeline
+from spec.errors import Source
 from spec.expr import Field, Lit, apply
 from spec.library import Async, LaunchControl, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
-from spec.machine import Check, Variable
+from spec.machine import Action, Check, Location, Machine, Role, Variable
 from spec.mainloop import Mainloop
 from spec.pipeline import Pipeline, Threads, barrier, role
-from tests.test_reduction import ALONE, OPERATIONS, agree
+from tests.test_reduction import ALONE, OPERATIONS, agree, soup
+
+NOWHERE = Source("", 0)
 
 
 def interchangeable(pipeline):
@@ -90,9 +93,11 @@ def test_states_with_consumers_in_one_order(stages, consumers, states):
 
 
 class Quits(Pipeline):
-    """Three that do the same: each goes round and round, unless it comes before the boss, and then it waits for what
-    never comes.
+    """Three that do the same: each goes round and round, unless it comes before the boss (or after, if `late`), and
+    then it waits for what never comes.
     """
+
+    late: bool = False
 
     never = barrier(arrivals=1)
     go = barrier(arrivals=1)
@@ -100,26 +105,66 @@ class Quits(Pipeline):
     @role(warps=1, copies=3)
     def twin(self, me: Threads):
         for _ in self.loop():
-            yield self.fence_proxy_async()
             gone = yield self.go[0].try_wait(0)
-            if not gone:
+            if gone == self.late:
                 yield self.never[0].wait(0)
-            yield self.fence_proxy_async()
+            yield self.go[0].try_wait(0)
 
     @role(warps=1)
     def boss(self):
         yield self.go[0].arrive()
 
 
-def test_one_that_is_stuck_is_told_from_those_that_go_on():
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("trips", [1, 2, "forever"])
+def test_one_that_is_stuck_is_told_from_those_that_go_on(late, trips):
     """Who is where changes places with the others whenever they pass it."""
-    machine = compile_pipeline(Quits(trips="forever"))
+    machine = compile_pipeline(Quits(late=late, trips=trips))
     assert len(find_groups(machine)[0].roles) == 3
     assert list(explore(machine).violations) == ["deadlock"]
     found = explore(machine, reduced=True).violations["deadlock"]
     trace = make_trace(machine, "deadlock", found.because, found.actions, found.stuck)
     assert [blocked.role for blocked in trace.blocked] == list(found.stuck)
-    assert all(blocked.object == "never" for blocked in trace.blocked)
+    assert all(blocked.waits_for == "never" for blocked in trace.blocked)
+
+
+def overtakers():
+    """Two that do the same: the first to start waits at 1 until the other has passed it, from 0 to the end at 2."""
+    at = {name: Field(f"at.{name}", 2) for name in "ab"}
+    places = tuple(Location("go", "", NOWHERE, final=place == 2, kind="other") for place in range(3))
+
+    def step(name, here, there, guard):
+        return Action(f"{name}:{here}", name, "go", "", here, there, guard, (), (), NOWHERE)
+
+    actions = [
+        step(name, here, there, at["b" if name == "a" else "a"] == other)
+        for name in "ab"
+        for here, there, other in [(0, 1, 0), (0, 2, 1), (1, 2, 2)]
+    ]
+    return Machine(
+        "overtakers",
+        {},
+        tuple(Variable(field.name, 2, 0, "") for field in at.values()),
+        tuple(Role(name, f"at.{name}", places, 32) for name in "ab"),
+        tuple(actions),
+        (),
+        ("deadlock",),
+    )
+
+
+def test_who_is_passed_can_still_run():
+    """It takes its last step in the place that the other had before."""
+    machine = overtakers()
+    assert len(find_groups(machine)) == 1
+    full, reduced = explore(machine), explore(machine, reduced=True)
+    assert (full.states, reduced.states) == (6, 4)
+    assert not full.violations and not reduced.violations and reduced.finished
+
+
+def test_what_one_has_done_all_have_done():
+    """Which of four equal warps is the last to leave a barrier of two is a matter of their order."""
+    machine = compile_pipeline(soup(((("sync", "", 0),),) * 4, trips=1))
+    assert explore(machine).unreached == explore(machine, reduced=True).unreached == ()
 
 
 BODIES = st.lists(OPERATIONS, min_size=1, max_size=4).map(tuple)
