@@ -137,9 +137,34 @@ def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, s
 
 
 def _log(options: argparse.Namespace) -> int:
+    from checker.hardware.recording import is_recording, read
     from checker.log.check import check_log
 
-    return _finish([_bounded(check_log(path), options) for path in options.files], options)
+    results = []
+    for path in options.files:
+        if is_recording(path):
+            from checker.hardware.held import check_recording
+
+            results += [_bounded(check_recording(one), options) for one in read(path)]
+        else:
+            results.append(_bounded(check_log(path), options))
+    return _finish(results, options)
+
+
+def _record(options: argparse.Namespace) -> int:
+    from checker.hardware.record import record_all, record_kernels
+    from checker.hardware.recording import write
+
+    if options.everything == bool(options.kernels):
+        raise UsageError("which kernels? name some, or give --all")
+    if options.everything:
+        record_all(options.output, lambda text: print(text, file=sys.stderr), every=options.every)
+        return 0
+    recordings = record_kernels(options.kernels, runs=options.runs, seed=options.seed)
+    write(recordings, options.output)
+    hung = sum(run.hangs for one in recordings for run in one.runs)
+    print(f"verify: RECORDED {sum(len(one.runs) for one in recordings)} runs, {hung} of them hang  {options.output}")
+    return 0
 
 
 def _bounded(result: Result, options: argparse.Namespace) -> Result:
@@ -181,7 +206,12 @@ def _mutants(options: argparse.Namespace) -> int:
 def _replay(options: argparse.Namespace) -> int:
     from checker.replay import replay_file
 
-    return _finish([replay_file(options.trace)], options)
+    result = replay_file(options.trace)
+    if options.hardware:
+        from checker.hardware.replay import replay_on_gpu
+
+        result = replay_on_gpu(options.trace, result, options.runs)
+    return _finish([result], options)
 
 
 def _claims(options: argparse.Namespace) -> int:
@@ -214,6 +244,7 @@ _COMMANDS = {
     "gemm": _collective,
     "spec": _spec,
     "log": _log,
+    "record": _record,
     "claims": _claims,
     "mutants": _mutants,
     "replay": _replay,

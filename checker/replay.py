@@ -26,8 +26,8 @@ def replay_file(path: str) -> Result:
     except ValueError:
         raise SpecError(f"{path}: not a JSON file: write one with --format json -o {path}") from None
     try:
-        trace = _trace(written["trace"])
-        pipeline = _pipeline(written["model"], written["command"])
+        trace = trace_of(written["trace"])
+        pipeline = pipeline_of(written["model"], written["command"])
     except (KeyError, TypeError, AttributeError):
         raise SpecError(f"{path}: no trace of a pipeline or spec in it: write one with --format json") from None
     machine = compile_pipeline(pipeline)
@@ -42,7 +42,7 @@ def replay_file(path: str) -> Result:
     return Result("replay", machine.name, machine.parameters, "replay", (finding,), scope, seconds=seconds)
 
 
-def _pipeline(model: dict[str, Any], command: str) -> Pipeline:
+def pipeline_of(model: dict[str, Any], command: str) -> Pipeline:
     from checker.collectives import MODELS
     from checker.load import load_classes
     from spec.library import PIPELINES
@@ -58,7 +58,7 @@ def _pipeline(model: dict[str, Any], command: str) -> Pipeline:
     return kernel(**model["parameters"])
 
 
-def _trace(written: dict[str, Any]) -> Trace:
+def trace_of(written: dict[str, Any]) -> Trace:
     steps = tuple(TraceStep(**step) for step in written["steps"])
     blocked = tuple(Blocked(**entry) for entry in written["blocked"])
     return Trace(written["property"], written["because"], steps, blocked)

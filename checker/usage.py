@@ -130,11 +130,31 @@ def make_parser() -> Parser:
     spec.add_argument("--prove", action="store_true", help="with Z3 as well")
     _add_common(spec)
 
-    log = commands.add_parser("log", help="a CUTLASS synclog", description="Checks sync logs of real kernels.")
+    log = commands.add_parser(
+        "log",
+        help="a CUTLASS synclog, or what verify record wrote",
+        description="Checks sync logs and recordings of real kernels.",
+    )
     log.add_argument("files", nargs="+", metavar="FILE")
     log.add_argument("--engine", choices=("log",), default="log")
     _add_bounds(log)
     _add_output(log)
+
+    record = commands.add_parser(
+        "record",
+        help="what real kernels do, on a Hopper GPU",
+        description="Runs kernels of the library on a Hopper GPU and writes what each role did; verify log checks it.",
+    )
+    record.add_argument("kernels", nargs="*", metavar="KERNEL", help="tma-async, epilogue, gemm-pingpong, ...")
+    record.add_argument(
+        "--all", dest="everything", action="store_true", help="all kernels and the tables of predictions; -o: a folder"
+    )
+    record.add_argument("--runs", type=whole(1, 10_000), default=10, metavar="N", help="of each kernel and size (10)")
+    record.add_argument("--seed", type=whole(0, 2**31), default=1, metavar="N", help="of the delays between steps (1)")
+    record.add_argument(
+        "--every", type=whole(1, 10_000), default=3, metavar="N", help="with --all: one prediction in N (3)"
+    )
+    record.add_argument("-o", dest="output", metavar="FILE", required=True, help="where the recording goes")
 
     claims = commands.add_parser(
         "claims",
@@ -149,6 +169,8 @@ def make_parser() -> Parser:
 
     replay = commands.add_parser("replay", help="a counterexample, step by step", description="Executes a trace again.")
     replay.add_argument("trace", metavar="TRACE.json", help="what --format json wrote")
+    replay.add_argument("--hardware", action="store_true", help="on a Hopper GPU as well, with gates at its steps")
+    replay.add_argument("--runs", type=whole(1, 100_000), default=100, metavar="N", help="with --hardware (100)")
     _add_output(replay)
 
     mutants = commands.add_parser(

@@ -1,0 +1,325 @@
+"""From a pipeline with a given trip count to the instructions that kernels/executor.cu executes.
+
+A role's program must be one sequence: a pipeline whose roles branch on an answer of try_wait or on a choice, loop
+without end, touch memory other than shared, or meet at barrier.cluster is refused. Where only some of a role's threads
+execute an operation, as one lane that starts a copy, the role's warps meet first, because the specification takes a
+step of a role for one step of all its threads. Every write and copy has a number,
+which all words that it writes hold, so that a read on the GPU says whose words it has found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from spec import operations as op
+from spec.errors import SpecError
+from spec.hopper import WARP, WARPGROUP
+from spec.operations import Access
+from spec.pipeline import Pipeline
+from spec.program import Program, trace_programs
+from spec.state import Phase
+
+CODES = (
+    "wait",
+    "arrive",
+    "drop",
+    "no_complete",
+    "transaction",
+    "load",
+    "read",
+    "write",
+    "store",
+    "bulk_commit",
+    "bulk_wait",
+    "bulk_wait_read",
+    "fence_proxy",
+    "fence_init",
+    "named_sync",
+    "named_arrive",
+    "cta_sync",
+    "cluster_arrive",
+    "cluster_wait",
+    "init",
+    "inval",
+    "wait_token",
+    "meet",
+    "nothing",
+)
+"""The enumerators of `Code` in kernels/executor.cu, in order."""
+GROUPS = 8
+"""wait_group has its count in the instruction: up to 7 groups may be pending."""
+MOST_THREADS = 1024
+MEETINGS = 64
+"""Places where the executor's warps can meet."""
+MOST_SHARED = 227 * 1024
+"""Bytes of shared memory of a CTA, less what the executor needs itself."""
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """node: of the role's program; several instructions may be one node. object: the buffer of a read or write."""
+
+    code: str
+    node: int
+    a: int = 0
+    b: int = 0
+    c: int = 0
+    d: int = 0
+    e: int = 0
+    object: str = ""
+    gate: int = -1
+    hold: int = 0
+
+    def words(self) -> tuple[int, ...]:
+        """As struct Instruction."""
+        return CODES.index(self.code), self.a, self.b, self.c, self.d, self.e, self.gate, self.hold
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """One role: its first warp in its CTA, its threads, and its instructions."""
+
+    name: str
+    cta: int
+    warp: int
+    threads: int
+    instructions: tuple[Instruction, ...]
+
+    @property
+    def warps(self) -> int:
+        return -(-self.threads // WARP)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A pipeline as the executor takes it.
+
+    barriers: (CTA, offset in shared memory, count) of what is initialised before the roles start. writers: by number,
+    role and node. stores: (role, node, buffers, offset in the output, bytes) of each. shared, output: bytes.
+    """
+
+    pipeline: Pipeline
+    programs: tuple[Program, ...]
+    roles: tuple[Lowered, ...]
+    barriers: tuple[tuple[int, int, int], ...]
+    writers: dict[int, tuple[str, int]]
+    stores: tuple[tuple[str, int, Access, int], ...]
+    shared: int
+    output: int
+    largest: int
+    """Bytes of the largest copy."""
+
+    @property
+    def cluster(self) -> int:
+        return self.pipeline._shape.size
+
+    @property
+    def warps(self) -> int:
+        """Warps of a CTA that roles have."""
+        return max(role.warp + role.warps for role in self.roles)
+
+
+def lower(pipeline: Pipeline) -> Plan:
+    """The instructions of all roles; raises SpecError for what the executor cannot do."""
+    programs = trace_programs(pipeline)
+    lowering = _Lowering(pipeline, programs)
+    roles, free = [], [0] * pipeline._shape.size
+    for program in programs:
+        cta, threads = program.me.cta, program.me.threads
+        if threads % WARPGROUP == 0:
+            free[cta] = -(-free[cta] // 4) * 4
+        instructions = tuple(lowering.role(program))
+        roles.append(Lowered(program.name, cta, free[cta], threads, instructions))
+        free[cta] += roles[-1].warps
+    if (max(free) + 1) * WARP > MOST_THREADS:
+        raise SpecError(
+            f"the roles need {max(free)} warps of a CTA, and one more watches: {MOST_THREADS // WARP} is most"
+        )
+    regions = {region.object: region for region in pipeline.layout.regions}
+    shared = max(region.stop for region in regions.values() if region.space == "shared")
+    if shared > MOST_SHARED:
+        raise SpecError(f"{shared} bytes of shared memory: a CTA has {MOST_SHARED}; give smaller stages, or fewer")
+    barriers = tuple(
+        (regions[name].cta, regions[name].start, count) for name, count in pipeline.layout.arrivals.items()
+    )
+    synced = [replace(role, instructions=_with_threads(role, free)) for role in roles]
+    return Plan(
+        pipeline,
+        programs,
+        tuple(synced),
+        barriers,
+        lowering.writers,
+        tuple(lowering.stores),
+        shared,
+        lowering.output,
+        lowering.largest,
+    )
+
+
+def _with_threads(role: Lowered, warps: list[int]) -> tuple[Instruction, ...]:
+    """__syncthreads waits for all warps of the CTA that have a role."""
+    return tuple(replace(one, b=warps[role.cta] * WARP) if one.code == "cta_sync" else one for one in role.instructions)
+
+
+def _uses_mma(program: Program) -> bool:
+    return any(isinstance(node.operation, op.Touch) and node.operation.kind == "mma" for node in program.nodes)
+
+
+def _by_some(operation: op.Operation, threads: int) -> tuple[bool, bool]:
+    """Whether the warps of a role must meet before an operation that only some of its threads execute, and after it:
+    the specification takes a role's step for one step of them all.
+    """
+    if threads <= WARP:
+        return False, False
+    match operation:
+        case op.Arrive():
+            return operation.count < threads and operation.count != -(-threads // WARP), False
+        case op.Load() | op.Store() | op.Transaction() | op.Init() | op.Inval():
+            return True, False
+        case op.Group(kind="bulk_wait" | "bulk_wait_read"):
+            return False, True
+    return False, False
+
+
+class _Lowering:
+    def __init__(self, pipeline: Pipeline, programs: tuple[Program, ...]) -> None:
+        self.pipeline = pipeline
+        self.parts = {
+            name: [one for one in programs if one.role == name] for name in sorted({p.role for p in programs})
+        }
+        names = dict.fromkeys((*self.parts, *(f"{program.name}." for program in programs)))
+        self.meetings = {name: number for number, name in enumerate(names)}
+        if len(names) > MEETINGS:
+            raise SpecError(f"{len(programs)} roles are too many for the executor")
+        self.regions = {region.object: region for region in pipeline.layout.regions}
+        self.writers: dict[int, tuple[str, int]] = {}
+        self.stores: list[tuple[str, int, Access, int]] = []
+        self.output = self.largest = 0
+
+    def role(self, program: Program) -> Iterable[Instruction]:
+        groups: list[list[Access]] = []
+        open: list[Access] = []
+        index = 0
+        while program.nodes[index].operation is not None or program.nodes[index].successors:
+            node = program.nodes[index]
+            operation = node.operation
+            if len(node.successors) > 1 or operation is None:
+                raise SpecError("the executor takes no branch: give a trip count, and no try_wait", node.source)
+            match operation:
+                case op.Touch(kind="mma"):
+                    open += operation.accesses
+                    if operation.commit:
+                        groups.append(open)
+                        open = []
+                    yield from self.reads(index, operation.accesses)
+                case op.Group(kind="mma_commit"):
+                    groups.append(open)
+                    open = []
+                    yield Instruction("nothing", index)
+                case op.Group(kind="mma_wait"):
+                    done, groups = groups[: len(groups) - operation.pending], groups[-operation.pending :]
+                    groups = groups if operation.pending else []
+                    yield Instruction("nothing", index)
+                    for group in done:
+                        yield from self.reads(index, group)
+                    together = [part for part in self.parts[program.role] if _uses_mma(part)]
+                    yield self.meet(index, program.role, together)
+                case op.WarpSync():
+                    yield self.meet(index, program.role, self.parts[program.role])
+                case _:
+                    before, after = _by_some(operation, program.me.threads)
+                    meeting = self.meet(index, f"{program.name}.", [program])
+                    yield from (meeting,) * before
+                    yield from self.one(program.name, index, operation)
+                    yield from (meeting,) * after
+            (follower,) = node.successors.values()
+            if follower <= index:
+                raise SpecError("the executor takes no loop without end: give a trip count", node.source)
+            index = follower
+
+    def meet(self, index: int, role: str, parts: list[Program]) -> Instruction:
+        """Parts of a role, of one CTA, that go on together."""
+        warps = sum(-(-part.me.threads // WARP) for part in parts)
+        return Instruction("meet", index, self.meetings[role], warps)
+
+    def reads(self, index: int, accesses: Iterable[Access]) -> Iterable[Instruction]:
+        for access in accesses:
+            yield Instruction("read", index, *self.bytes_of(access), object=access.object)
+
+    def bytes_of(self, access: Access) -> tuple[int, int]:
+        if access.space == "registers":
+            return 0, 0
+        if access.space != "shared":
+            raise SpecError(f"the executor has no {access.space} memory for {access.object}")
+        return access.start, access.stop - access.start
+
+    def number(self, role: str, index: int) -> int:
+        self.writers[len(self.writers) + 1] = (role, index)
+        return len(self.writers)
+
+    def at(self, barrier: str) -> int:
+        return self.regions[barrier].start
+
+    def one(self, role: str, index: int, operation: op.Operation) -> Iterable[Instruction]:
+        match operation:
+            case op.Wait(kind="wait", phase=op.Token()):
+                yield Instruction("wait_token", index, self.at(operation.barrier))
+            case op.Wait(kind="wait"):
+                assert isinstance(operation.phase, int | Phase)
+                yield Instruction("wait", index, self.at(operation.barrier), int(operation.phase) & 1)
+            case op.Arrive():
+                code = "arrive" if operation.kind == "arrive" else operation.kind
+                expect = -1 if operation.expect is None else operation.expect
+                yield Instruction(code, index, self.at(operation.barrier), operation.count, expect, operation.cta)
+            case op.Transaction():
+                at = self.at(operation.barrier)
+                yield Instruction("transaction", index, at, operation.bytes, d=operation.cta)
+            case op.Load():
+                yield self.load(role, index, operation)
+            case op.Touch(kind="read"):
+                yield from self.reads(index, operation.accesses)
+            case op.Touch(kind="write"):
+                for access in operation.accesses:
+                    number = self.number(role, index)
+                    yield Instruction("write", index, *self.bytes_of(access), d=number, object=access.object)
+            case op.Store():
+                for source in operation.sources:
+                    self.stores.append((role, index, source, self.output))
+                    yield Instruction("store", index, *self.bytes_of(source), self.output, object=source.object)
+                    self.output += source.stop - source.start
+            case op.Group(kind="bulk_commit"):
+                yield Instruction("bulk_commit", index)
+            case op.Group():
+                if operation.pending >= GROUPS:
+                    raise SpecError(f"the executor's wait_group leaves {GROUPS - 1} groups pending at most")
+                yield Instruction(operation.kind, index, operation.pending)
+            case op.Fence():
+                yield Instruction("fence_proxy" if operation.kind == "proxy_async" else "fence_init", index)
+            case op.NamedSync():
+                yield Instruction(
+                    "named_sync" if operation.blocks else "named_arrive", index, operation.id, operation.threads
+                )
+            case op.CtaSync():
+                yield Instruction("cta_sync", index)
+            case op.Init():
+                yield Instruction("init", index, self.at(operation.barrier), operation.count)
+            case op.Inval():
+                yield Instruction("inval", index, self.at(operation.barrier))
+            case op.Setmaxnreg():
+                yield Instruction("nothing", index)
+            case _:
+                raise SpecError(f"the executor cannot do {operation!r}")
+
+    def load(self, role: str, index: int, operation: op.Load) -> Instruction:
+        start, size = self.bytes_of(operation.write)
+        if size != operation.bytes:
+            raise SpecError(f"{operation.write.object} has {size} bytes, and the copy {operation.bytes}")
+        mask = 0
+        if operation.also:
+            mask = sum(1 << access.cta for access, _ in operation.destinations)
+        self.largest = max(self.largest, size)
+        number = self.number(role, index)
+        return Instruction(
+            "load", index, start, size, self.at(operation.barrier), number, mask, object=operation.write.object
+        )

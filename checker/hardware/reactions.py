@@ -1,0 +1,166 @@
+"""What the GPU does with a case, beside what the specification predicts: the rows of the table of predictions.
+
+Proved: it is run freely, with small random delays, and must end with the right words. A deadlock and a race are run as
+their counterexamples say (checker.hardware.directed); the deadlock must leave the same roles behind in every run, and
+the race wrong words in nearly every one. What makes a launch fault (a count that underflows, bytes out of range) is
+left to the table of ill-formed operations, and what waits for registers is left out, as the executor has none to give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from checker.hardware.cases import Case
+from checker.hardware.directed import directions, wrong_data
+from checker.hardware.lower import lower
+from checker.hardware.run import Executor, observed
+from checker.search import explore, is_undetermined
+from spec.compile import compile_programs
+from spec.errors import SpecError
+from spec.machine import Location, Machine
+
+FAULTS = ("arrival-count", "tx-count", "barrier-init", "named-barrier", "register-pool")
+"""Properties whose violation the hardware answers with a fault, or with what no watch can end."""
+STATES = 60_000
+"""States to visit for all violations of a case."""
+WRONG = ("race", "stale-read")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """verdict: "proved", "deadlock", "race", "faults", "other" (violated in a way that a run need not show),
+    "undetermined" or "refused". stuck: roles. others: some other role can still go on where the deadlock's schedule
+    ends, and so may be stuck too in the end. actions: the schedule of the deadlock or race, by number.
+    """
+
+    verdict: str
+    stuck: tuple[str, ...] = ()
+    others: bool = False
+    actions: tuple[int, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """runs: how many; hangs, wrong: in how many the watch gave up, and wrong words were found. stuck: of the first that
+    hung. held: the role that was held. fault: the launch faulted.
+    """
+
+    runs: int = 0
+    hangs: int = 0
+    wrong: int = 0
+    same: bool = True
+    """All runs left the same roles behind."""
+    stuck: tuple[str, ...] = ()
+    held: str = ""
+    taken: int = -1
+    """Runs that took their whole schedule; -1: none was given, or it is not known."""
+    fault: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    case: Case
+    prediction: Prediction
+    reaction: Reaction = field(default_factory=Reaction)
+
+    def line(self) -> dict[str, Any]:
+        """As JSON."""
+        prediction = asdict(self.prediction)
+        prediction.pop("actions")
+        return {
+            "model": self.case.model,
+            "parameters": dict(self.case.parameters),
+            "mutant": self.case.mutant,
+            "predicted": prediction,
+            "did": asdict(self.reaction),
+        }
+
+
+def predict(case: Case, states: int = STATES) -> Prediction:
+    """By the search of every schedule, all violations if there are not too many states; else by the reduced search."""
+    try:
+        pipeline = case.pipeline()
+        plan = lower(pipeline)
+        machine = compile_programs(pipeline, plan.programs)
+    except SpecError as error:
+        return Prediction("refused", why=error.what)
+    found = explore(machine, limit=states)
+    if not found.violations and not found.complete:
+        found = explore(machine, limit=states * 4, reduced=True)
+    violations = found.violations
+    if not violations:
+        why = is_undetermined(found)
+        return Prediction("undetermined" if why else "proved", why=why)
+    if set(violations) & set(FAULTS):
+        return Prediction("faults", why=", ".join(violations))
+    if "deadlock" in violations:
+        one = violations["deadlock"]
+        ends = _ends(machine, one.actions)
+        if any(place.op.startswith("setmaxnreg") for place in ends.values()):
+            return Prediction("other", why="a deadlock of setmaxnreg")
+        others = any(not place.final for role, place in ends.items() if role not in one.stuck)
+        return Prediction("deadlock", tuple(sorted(one.stuck)), others, one.actions)
+    for name in WRONG:
+        if name in violations:
+            return Prediction("race", (), False, violations[name].actions, name)
+    return Prediction("other", why=", ".join(violations))
+
+
+def _ends(machine: Machine, actions: tuple[int, ...]) -> dict[str, Location]:
+    """Where each role is when the schedule has been taken."""
+    at = {role.name: 0 for role in machine.roles}
+    for index in actions:
+        action = machine.actions[index]
+        if action.target is not None:
+            at[action.role] = action.target
+    return {role.name: role.locations[at[role.name]] for role in machine.roles}
+
+
+def contradicts(prediction: Prediction, reaction: Reaction) -> str:
+    """What the GPU did that the prediction rules out, or nothing.
+
+    A race need not show wrong words, as when both writes are of the same; and after it anything may follow.
+    """
+    hangs = f"{reaction.hangs} of {reaction.runs} runs hang"
+    if prediction.verdict == "proved":
+        if reaction.fault or reaction.hangs:
+            return "proved, and the launch faults" if reaction.fault else f"proved, and {hangs}"
+        return f"proved, and {reaction.wrong} of {reaction.runs} runs find wrong words" if reaction.wrong else ""
+    if prediction.verdict != "deadlock":
+        return ""
+    if reaction.fault or reaction.hangs < reaction.runs or not reaction.same:
+        return f"a deadlock, and {'the launch faults' if reaction.fault else hangs}"
+    missing = set(prediction.stuck) - set(reaction.stuck)
+    more = () if prediction.others else set(reaction.stuck) - set(prediction.stuck)
+    if missing or more:
+        return f"stuck are to be {', '.join(prediction.stuck)}, and {', '.join(reaction.stuck)} are"
+    return ""
+
+
+def react(case: Case, prediction: Prediction, *, runs: int = 20, directed: int = 100) -> Reaction:
+    """Runs the case on the GPU as its prediction asks for."""
+    pipeline = case.pipeline()
+    plan = lower(pipeline)
+    executor = Executor(plan)
+    if prediction.verdict == "proved":
+        done = executor.run(runs, seed=1, jitter=2000)
+        seen = observed(done)
+        return Reaction(runs, seen.hangs, sum(bool(wrong_data(plan, run)) for run in done))
+    machine = compile_programs(pipeline, plan.programs)
+    ways = directions(plan, machine, prediction.actions)
+    if prediction.verdict == "deadlock":
+        done = executor.run(runs, limit=3_000_000, roles=ways[0].roles)
+        seen = observed(done)
+        stuck = next((roles for run, roles in zip(done, seen.stuck, strict=True) if run.hangs), ())
+        taken = sum(run.steps >= ways[0].steps for run in done)
+        return Reaction(runs, seen.hangs, 0, len(set(seen.stuck)) == 1, stuck, taken=taken)
+    best = Reaction()
+    for way in ways:
+        done = executor.run(directed, limit=3_000_000, roles=way.roles)
+        wrong = sum(bool(wrong_data(plan, run)) for run in done)
+        if wrong > best.wrong or not best.runs:
+            taken = sum(run.steps >= way.steps for run in done)
+            best = Reaction(directed, observed(done).hangs, wrong, held=way.held, taken=taken)
+    return best

@@ -1,0 +1,152 @@
+"""`verify record`: runs kernels on a Hopper GPU and keeps what they did.
+
+A launch that faults takes the process's GPU context with it, so the table of predictions is made by processes of their
+own, one after the other: each goes on where the one before it faulted.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from checker.hardware.cases import Case, epilogues, mutants
+from checker.hardware.device import gpu
+from checker.hardware.lower import lower
+from checker.hardware.reactions import Prediction, Reaction, Row, predict, react
+from checker.hardware.recording import Recording, recorded, write
+from checker.hardware.run import Executor
+from checker.hardware.suite import kernels, pipelines
+
+RUNS = 10
+"""Runs of each kernel at each size."""
+JITTER = 2000
+TESTED = ("proved", "deadlock", "race")
+PATIENCE = 60.0
+"""Seconds without a row after which a process is given up: its kernel cannot be stopped by its own watch."""
+Progress = Callable[[str], None]
+
+
+def record_kernels(names: Sequence[str], *, runs: int = RUNS, seed: int = 1) -> list[Recording]:
+    """Records each kernel at all its sizes."""
+    machine = asdict(gpu())
+    found = []
+    for name in names:
+        for pipeline in pipelines(name):
+            plan = lower(pipeline)
+            done = Executor(plan).run(runs, seed=seed, jitter=JITTER)
+            found.append(recorded(machine, plan, done, resolution(plan.cluster)))
+    return found
+
+
+def resolution(cluster: int) -> int:
+    """How far apart two readings of the clock by different warps may be, in its units. clock64 is one counter of the
+    multiprocessor; globaltimer ticks every 32 ns on an H100, and is read by other multiprocessors a little later.
+    """
+    return 0 if cluster == 1 else 2000
+
+
+def record_all(directory: str, progress: Progress, *, every: int = 1) -> None:
+    """Records all kernels and the table of predictions. every: of the mutants and epilogues, only every so manieth."""
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    progress("kernels")
+    write(record_kernels(kernels()), str(folder / "kernels.jsonl.gz"))
+    for name, cases in (("epilogues", epilogues()), ("mutants", mutants())):
+        rows = table(list(cases)[::every], lambda text, name=name: progress(f"{name}: {text}"))  # type: ignore[misc]
+        write_table(rows, str(folder / f"{name}.jsonl.gz"))
+
+
+def table(cases: Sequence[Case], progress: Progress) -> list[Row]:
+    """Predicts every case, and runs what a run can show."""
+    with ProcessPoolExecutor(max_workers=max(1, (os.cpu_count() or 2) - 1)) as pool:
+        predictions = list(pool.map(predict, cases, chunksize=8))
+    rows = [Row(case, prediction) for case, prediction in zip(cases, predictions, strict=True)]
+    tested = [index for index, row in enumerate(rows) if row.prediction.verdict in TESTED]
+    progress(f"{len(rows)} predicted, {len(tested)} to run")
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder) / "rows.json"
+        work.write_text(json.dumps([[*_case(rows[i].case), asdict(rows[i].prediction)] for i in tested]))
+        start = 0
+        while start < len(tested):
+            reactions = _process(work, start)
+            for offset, reaction in enumerate(reactions):
+                index = tested[start + offset]
+                rows[index] = Row(rows[index].case, rows[index].prediction, reaction)
+            start += len(reactions)
+            progress(f"{start} of {len(tested)} run")
+    return rows
+
+
+def _case(case: Case) -> tuple[str, dict[str, Any], str]:
+    return case.model, dict(case.parameters), case.mutant
+
+
+def _process(work: Path, start: int) -> list[Reaction]:
+    """Reactions from a process of its own, up to its end; the last one is a fault if it ended too early."""
+    command = [sys.executable, "-m", "checker.hardware.record", str(work), str(start)]
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
+        before, size = -1, 0
+        while size > before:
+            before = size
+            try:
+                process.wait(PATIENCE)
+                break
+            except subprocess.TimeoutExpired:
+                size = output.seek(0, os.SEEK_END)
+        else:
+            process.kill()
+            process.wait()
+        output.seek(0)
+        lines = [line for line in output.read().splitlines() if line.endswith("}")]
+    found = [_reaction(json.loads(line)) for line in lines]
+    whole = len(json.loads(work.read_text())) - start
+    return found if len(found) == whole else [*found, Reaction(fault=True)]
+
+
+def _reaction(line: dict[str, Any]) -> Reaction:
+    return Reaction(**{**line, "stuck": tuple(line["stuck"])})
+
+
+def _work(path: str, start: int) -> None:
+    """The process: a reaction a line."""
+    for model, parameters, mutant, prediction in json.loads(Path(path).read_text())[start:]:
+        one = Prediction(**{**prediction, "stuck": (), "actions": tuple(prediction["actions"])})
+        reaction = react(Case(model, tuple(parameters.items()), mutant), one)
+        print(json.dumps(asdict(reaction)), flush=True)
+
+
+def write_table(rows: Iterable[Row], path: str) -> None:
+    """The rows as compressed JSON lines, the GPU first; the file appears whole or not at all."""
+    lines = [json.dumps({"kind": "sm90-predictions", "version": 1, "gpu": asdict(gpu())}, separators=(",", ":"))]
+    lines += [json.dumps(row.line(), separators=(",", ":")) for row in rows]
+    partial = Path(f"{path}.partial")
+    partial.write_bytes(gzip.compress("\n".join([*lines, ""]).encode(), 9, mtime=0))
+    partial.replace(path)
+
+
+def read_table(path: str) -> list[Row]:
+    """The rows of a file that `write_table` wrote."""
+    with gzip.open(path, "rt", encoding="utf-8") as text:
+        _, *lines = text.read().splitlines()
+    return [
+        Row(
+            Case(line["model"], tuple(line["parameters"].items()), line["mutant"]),
+            Prediction(**{**line["predicted"], "stuck": tuple(line["predicted"]["stuck"])}),
+            _reaction(line["did"]),
+        )
+        for line in map(json.loads, lines)
+    ]
+
+
+if __name__ == "__main__":
+    _work(sys.argv[1], int(sys.argv[2]))

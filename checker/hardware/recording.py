@@ -1,0 +1,154 @@
+"""Recordings: what runs of a pipeline did on a GPU, as compressed JSON lines that name everything they depend on.
+
+The first line describes the machine, the pipeline and its parameters, and the clock; every further line is one run:
+for each role where it was when the run ended, and per node of its program the clock before and after, whether it had
+to wait, and the words that its reads found. Times count from the first event of a run.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from checker.hardware.lower import Plan
+from checker.hardware.run import Event, RoleRun, Run
+from spec.errors import Source, SpecError
+
+VERSION = 1
+KIND = "sm90-recording"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Runs of one pipeline. gpu: name, driver and so on. resolution: of the clock, in its units."""
+
+    gpu: dict[str, Any]
+    model: str
+    parameters: dict[str, Any]
+    clock: str
+    resolution: int
+    runs: tuple[Run, ...]
+
+
+def recorded(gpu: dict[str, Any], plan: Plan, runs: Sequence[Run], resolution: int) -> Recording:
+    """The runs of a plan as a recording."""
+    clock = "clock64" if plan.cluster == 1 else "globaltimer"
+    pipeline = plan.pipeline
+    return Recording(gpu, pipeline.name, dict(pipeline.parameters()), clock, resolution, tuple(runs))
+
+
+def write(recordings: Iterable[Recording], path: str) -> None:
+    """Writes recordings one after the other; the file appears whole or not at all."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=9, mtime=0) as packed:
+        for one in recordings:
+            head = {
+                "kind": KIND,
+                "version": VERSION,
+                "gpu": one.gpu,
+                "model": one.model,
+                "parameters": one.parameters,
+                "clock": one.clock,
+                "resolution": one.resolution,
+                "runs": len(one.runs),
+            }
+            for line in (head, *(_line(run) for run in one.runs)):
+                packed.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
+    partial = Path(f"{path}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(buffer.getvalue())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _line(run: Run) -> dict[str, Any]:
+    first = min((event.before for role in run.roles for event in role.events), default=0)
+    roles = {
+        role.name: {
+            "node": role.node,
+            "events": [
+                [event.node, event.before - first, event.after - event.before, int(event.waited), list(event.reads)]
+                if event.reads
+                else [event.node, event.before - first, event.after - event.before, int(event.waited)]
+                for event in role.events
+            ],
+        }
+        for role in run.roles
+    }
+    return {"hangs": run.hangs, "roles": roles, "stored": run.stored}
+
+
+def is_recording(path: str) -> bool:
+    """The file begins as `write` begins it: anything else is left to the reader of sync logs."""
+    try:
+        with gzip.open(path, "rb") as file:
+            return file.read(len(KIND) + 12).startswith(f'{{"kind":"{KIND}"'.encode())
+    except (OSError, EOFError):
+        return False
+
+
+def read(path: str) -> tuple[Recording, ...]:
+    """All recordings of a file; raises SpecError with the line for what `write` cannot have written."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as text:
+            lines = text.read().splitlines()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: not a recording: {error}") from error
+    found: list[Recording] = []
+    at = 0
+    while at < len(lines):
+        head = _json(lines[at], path, at)
+        if head.get("kind") != KIND or head.get("version") != VERSION:
+            raise SpecError(f"not the head of a recording of version {VERSION}: record it again", Source(path, at + 1))
+        count = head["runs"]
+        if at + count >= len(lines):
+            raise SpecError(f"{count} runs are announced and the file ends: it was cut short", Source(path, at + 1))
+        try:
+            runs = tuple(_run(_json(lines[at + 1 + n], path, at + 1 + n)) for n in range(count))
+            found.append(
+                Recording(head["gpu"], head["model"], head["parameters"], head["clock"], head["resolution"], runs)
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise SpecError(f"a run that no recorder wrote: {error!r}", Source(path, at + 2)) from error
+        at += 1 + count
+    if not found:
+        raise SpecError(f"{path}: an empty recording")
+    return tuple(found)
+
+
+def _json(line: str, path: str, number: int) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise SpecError(f"not JSON: {error.msg}", Source(path, number + 1)) from error
+    if not isinstance(value, dict):
+        raise SpecError("not a JSON object", Source(path, number + 1))
+    return value
+
+
+def _run(line: dict[str, Any]) -> Run:
+    roles = tuple(
+        RoleRun(
+            name,
+            role["node"],
+            tuple(
+                Event(
+                    node,
+                    before,
+                    before + took,
+                    bool(waited),
+                    tuple((b, low, high) for b, low, high in (reads or [[]])[0]),
+                )
+                for node, before, took, waited, *reads in role["events"]
+            ),
+        )
+        for name, role in line["roles"].items()
+    )
+    return Run(bool(line["hangs"]), roles, tuple((low, high) for low, high in line["stored"]))

@@ -1,0 +1,450 @@
+// Executes a pipeline of the specification on the GPU: real mbarriers, bulk copies, named barriers and clusters, with
+// the arithmetic left out, as in the specification itself.
+//
+// Each role is a list of instructions, one after the other as its program gives them for one trip count, and has warps
+// of its own. Every cluster of the grid executes the whole pipeline once. Buffers hold 32-bit words: all words of a
+// write are its number, so that a read says whose write it has seen. A wgmma is stood in for by ordinary reads when it
+// is issued and again when its group is waited for, and as a wgmma belongs to its whole warpgroup, all warps meet then.
+//
+// Every wait gives up when `limit` nanoseconds have passed or another has given up. One more warp per CTA watches the
+// time: bar.sync cannot give up, so that it makes the missing arrivals itself after the deadline.
+//
+// With RECORD, each warp writes an event per instruction: the clock before and after it, whether a wait had to wait,
+// and the words that a read has seen. Without, the events and the clocks are not compiled.
+
+enum Code : int {
+  WAIT,           // a: barrier, b: parity
+  ARRIVE,         // a: barrier, b: arrivals, c: bytes to expect first or -1, d: CTA or -1
+  DROP,           // the same
+  NO_COMPLETE,    // the same
+  TRANSACTION,    // a: barrier, b: bytes (negative: complete_tx), d: CTA or -1
+  LOAD,           // a: offset, b: bytes, c: barrier, d: its number, e: multicast mask or 0, f: CTA
+  READ,           // a: offset, b: bytes
+  WRITE,          // a: offset, b: bytes, d: its number
+  STORE,          // a: offset, b: bytes, c: offset in the output
+  BULK_COMMIT,    //
+  BULK_WAIT,      // a: groups that may be pending
+  BULK_WAIT_READ, // a: groups that may be pending
+  FENCE_PROXY,    //
+  FENCE_INIT,     //
+  NAMED_SYNC,     // a: barrier, b: threads
+  NAMED_ARRIVE,   // a: barrier, b: threads
+  CTA_SYNC,       // a: barrier that stands for it, b: threads
+  CLUSTER_ARRIVE, // a: release
+  CLUSTER_WAIT,   //
+  INIT,           // a: barrier, b: count
+  INVAL,          // a: barrier
+  WAIT_TOKEN,     // a: barrier
+  MEET,           // a: who meets, b: warps
+  NOTHING,        // an instruction that is left out on the GPU
+};
+
+struct Instruction {
+  int code, a, b, c, d, e;
+  int gate;  // the step of a directed run that this is, or -1
+  int hold;  // nanoseconds to wait before it
+};
+
+struct Role {
+  int begin, end;        // its instructions
+  int warp, warps;       // its warps
+  int threads;
+  int cta;
+};
+
+struct Event {
+  unsigned long long before, after;
+  unsigned instruction, waited;
+  unsigned low, high;
+};
+
+constexpr int NAMED = 17;  // 16 named barriers, and what stands for __syncthreads
+
+__device__ __forceinline__ unsigned long long timer() {
+  unsigned long long t;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
+  return t;
+}
+
+__device__ __forceinline__ unsigned long long now() {
+#ifdef CLUSTER
+  return timer();
+#else
+  unsigned long long t;
+  asm volatile("mov.u64 %0, %%clock64;" : "=l"(t)::"memory");
+  return t;
+#endif
+}
+
+__device__ __forceinline__ unsigned remote(unsigned address, int cta) {
+  unsigned result;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(cta));
+  return result;
+}
+
+__device__ __forceinline__ bool test(unsigned barrier, unsigned parity) {
+  unsigned done;
+  asm volatile(
+      "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, 1000;\n selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+  return done;
+}
+
+__device__ __forceinline__ bool test_token(unsigned barrier, unsigned long long token) {
+  unsigned done;
+  asm volatile("{\n .reg .pred p;\n mbarrier.test_wait.shared::cta.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
+               : "=r"(done) : "r"(barrier), "l"(token) : "memory");
+  return done;
+}
+
+__device__ __forceinline__ void named_arrive(int id, int threads) {
+  asm volatile("barrier.cta.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ unsigned hash(unsigned x) {
+  x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu;
+  return x ^ x >> 16;
+}
+
+__device__ __forceinline__ void rest(unsigned long long nanoseconds) {
+  unsigned long long start = timer();
+  while (timer() - start < nanoseconds) {}
+}
+
+// What all warps of a CTA share beside the pipeline's own shared memory.
+struct Shared {
+  int ended;                // warps
+  int arrived[NAMED];       // warps at a named barrier, modulo its count
+  int threads[NAMED];       // its count
+  int passed[32];           // warps of a role that have taken their gate
+  int met[64];              // warps that have come to a meeting of a role's parts
+};
+
+struct Run {
+  const Instruction* instructions;
+  unsigned* positions;         // by cluster, CTA and warp
+  Event* events;               // the same, and then by instruction of the role
+  volatile int* abort;         // by cluster
+  volatile int* step;          // by cluster: the next step of a directed run
+  const unsigned* sources;     // by number, `stride` words each
+  unsigned* output;            // by cluster
+  unsigned long long deadline;
+  unsigned stride, output_words, jitter, seed;
+  int longest;                 // instructions of a role
+};
+
+__device__ __forceinline__ bool over(const Run& run, int cluster) {
+  if (run.abort[cluster]) return true;
+  if (timer() < run.deadline) return false;
+  run.abort[cluster] = 1;
+  return true;
+}
+
+// `count` arrivals: by one lane of each warp if that is how many there are, or else by the first threads, one each; if
+// there are fewer threads, each arrives with a count.
+__device__ unsigned long long arrive(int code, unsigned barrier, int count, int expect, bool elsewhere, int threads,
+                                     int thread) {
+  unsigned long long token = 0;
+  const int warps = (threads + 31) / 32;
+  int each = count > threads ? count / threads : 1;
+  if (thread >= threads) return token;
+  if (count == warps ? thread % 32 != 0 : thread >= count) return token;
+  if (thread == 0 && count > threads) each += count % threads;
+  if (expect >= 0) {
+    if (elsewhere) {
+      asm volatile("mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(expect) : "memory");
+    } else if (code == DROP) {
+      asm volatile("mbarrier.arrive_drop.expect_tx.shared::cta.b64 %0, [%1], %2;"
+                   : "=l"(token) : "r"(barrier), "r"(expect) : "memory");
+    } else {
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 %0, [%1], %2;"
+                   : "=l"(token) : "r"(barrier), "r"(expect) : "memory");
+    }
+  } else if (elsewhere) {
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(each) : "memory");
+  } else if (code == DROP) {
+    asm volatile("mbarrier.arrive_drop.shared::cta.b64 %0, [%1], %2;" : "=l"(token) : "r"(barrier), "r"(each) : "memory");
+  } else if (code == NO_COMPLETE) {
+    asm volatile("mbarrier.arrive.noComplete.shared::cta.b64 %0, [%1], %2;"
+                 : "=l"(token) : "r"(barrier), "r"(each) : "memory");
+  } else {
+    asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1], %2;" : "=l"(token) : "r"(barrier), "r"(each) : "memory");
+  }
+  return token;
+}
+
+extern "C" __global__ void executor(const Instruction* instructions, const Role* roles, int count, const int* barriers,
+                                    int barrier_count, unsigned* positions, Event* events, int* abort, int* step,
+                                    const unsigned* sources, unsigned* output, unsigned stride, unsigned output_words,
+                                    unsigned limit, unsigned jitter, unsigned seed, int longest, int warps) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  __shared__ Shared shared;
+  const unsigned base = static_cast<unsigned>(__cvta_generic_to_shared(memory));
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#ifdef CLUSTER
+  const int cta = blockIdx.x % CLUSTER, cluster = blockIdx.x / CLUSTER;
+#else
+  const int cta = 0, cluster = blockIdx.x;
+#endif
+  const int own_warps = blockDim.x / 32 - 1;  // all but the one that watches
+  unsigned bytes;
+  asm volatile("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+  for (unsigned k = threadIdx.x; k < bytes / 4; k += blockDim.x) reinterpret_cast<unsigned*>(memory)[k] = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    shared.ended = 0;
+    for (int i = 0; i < NAMED; ++i) shared.arrived[i] = shared.threads[i] = 0;
+    for (int i = 0; i < 32; ++i) shared.passed[i] = 0;
+    for (int i = 0; i < 64; ++i) shared.met[i] = 0;
+    for (int i = 0; i < barrier_count; ++i) {
+      if (barriers[3 * i] == cta) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(base + barriers[3 * i + 1]), "r"(barriers[3 * i + 2]));
+      }
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+#ifdef CLUSTER
+  asm volatile("barrier.cluster.arrive.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
+#endif
+  Run run{instructions, positions, events, abort, step, sources, output, timer() + limit, stride, output_words, jitter,
+          seed, longest};
+
+  if (warp == own_warps) {  // the watch
+    while (__shfl_sync(0xffffffffu, lane == 0 ? atomicAdd(&shared.ended, 0) : 0, 0) < own_warps) {
+      if (!__any_sync(0xffffffffu, over(run, cluster))) {
+        __nanosleep(500);
+        continue;
+      }
+      rest(200000);  // so that all others have seen it
+      for (int id = 0; id < NAMED - 1; ++id) {
+        const int here = __shfl_sync(0xffffffffu, lane == 0 ? atomicAdd(&shared.arrived[id], 0) : 0, 0);
+        const int full = __shfl_sync(0xffffffffu, lane == 0 ? atomicAdd(&shared.threads[id], 0) / 32 : 0, 0);
+        if (full && here % full) {
+          for (int missing = full - here % full; missing > 0; --missing) {
+            if (lane == 0) atomicAdd(&shared.arrived[id], 1);
+            __syncwarp();
+            named_arrive(id, full * 32);
+          }
+        }
+      }
+    }
+    __syncwarp();
+#ifdef CLUSTER
+    asm volatile("barrier.cluster.arrive;\n barrier.cluster.wait;" ::: "memory");
+#endif
+    return;
+  }
+
+  int who = -1;
+  for (int i = 0; i < count; ++i) {
+    if (roles[i].cta == cta && warp >= roles[i].warp && warp < roles[i].warp + roles[i].warps) who = i;
+  }
+#ifdef CLUSTER
+  const size_t place = (static_cast<size_t>(cluster) * CLUSTER + cta) * warps + warp;
+#else
+  const size_t place = static_cast<size_t>(cluster) * warps + warp;
+#endif
+  if (who >= 0) {
+    const Role role = roles[who];
+    const int thread = threadIdx.x - role.warp * 32;
+    const bool active = thread < role.threads;
+    unsigned long long token = 0;
+    int at = role.begin;
+    for (; at < role.end; ++at) {
+      const Instruction i = instructions[at];
+      if (run.jitter) {
+        const unsigned random = hash(run.seed ^ hash(cluster * 131071u + at * 8191u + warp));
+        if (random % 4 == 0) __nanosleep(random / 4 % run.jitter);
+      }
+      if (i.gate >= 0) {
+        while (run.step[cluster] < i.gate && !over(run, cluster)) {}
+        if (run.abort[cluster]) break;
+      }
+      if (i.hold) rest(i.hold);
+      unsigned waited = 0, low = 0xffffffffu, high = 0;
+#ifdef RECORD
+      const unsigned long long before = now();
+#endif
+      bool gone = false;
+      switch (i.code) {
+        case WAIT:
+        case WAIT_TOKEN:
+          if (active) {
+            while (!(i.code == WAIT ? test(base + i.a, i.b) : test_token(base + i.a, token))) {
+              waited = 1;
+              if (over(run, cluster)) {
+                gone = true;
+                break;
+              }
+            }
+          }
+          break;
+        case ARRIVE:
+        case DROP:
+        case NO_COMPLETE:
+          if (active) {
+            const unsigned barrier = i.d < 0 ? base + i.a : remote(base + i.a, i.d);
+            const unsigned long long got = arrive(i.code, barrier, i.b, i.c, i.d >= 0, role.threads, thread);
+            if (i.d < 0) token = got;
+            if (got == ~0ull) gone = true;  // it never is: the clock below is read once the arrival is over
+          }
+          break;
+        case TRANSACTION:
+          if (thread == 0) {
+            if (i.d < 0) {
+              if (i.b >= 0) {
+                asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(base + i.a), "r"(i.b) : "memory");
+              } else {
+                asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(base + i.a), "r"(-i.b) : "memory");
+              }
+            } else {
+              const unsigned barrier = remote(base + i.a, i.d);
+              if (i.b >= 0) {
+                asm volatile("mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(i.b) : "memory");
+              } else {
+                asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(-i.b) : "memory");
+              }
+            }
+          }
+          break;
+        case LOAD:
+          if (thread == 0) {
+            const unsigned* source = run.sources + static_cast<size_t>(i.d) * run.stride;
+            if (i.e) {
+              asm volatile(
+                  "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+                  " [%0], [%1], %2, [%3], %4;" ::"r"(base + i.a), "l"(source), "r"(i.b), "r"(base + i.c),
+                  "h"(static_cast<unsigned short>(i.e)) : "memory");
+            } else {
+              asm volatile(
+                  "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                      base + i.a), "l"(source), "r"(i.b), "r"(base + i.c) : "memory");
+            }
+          }
+          break;
+        case READ:
+          if (active) {
+            const int words = i.b / 4, sampled = words < 64 * role.threads ? words : 64 * role.threads;
+            for (int k = thread; k < sampled; k += role.threads) {
+              const unsigned index = static_cast<unsigned>(static_cast<unsigned long long>(k) * words / sampled);
+              const unsigned word = *reinterpret_cast<volatile unsigned*>(memory + i.a + 4 * index);
+              low = word < low ? word : low;
+              high = word > high ? word : high;
+            }
+          }
+          low = __reduce_min_sync(0xffffffffu, low);
+          high = __reduce_max_sync(0xffffffffu, high);
+          break;
+        case WRITE:
+          if (active) {
+            for (int k = thread; k < i.b / 4; k += role.threads) {
+              *reinterpret_cast<volatile unsigned*>(memory + i.a + 4 * k) = i.d;
+            }
+          }
+          break;
+        case STORE:
+          if (thread == 0) {
+            unsigned* target = run.output + static_cast<size_t>(cluster) * run.output_words + i.c / 4;
+            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(target), "r"(base + i.a),
+                         "r"(i.b) : "memory");
+          }
+          break;
+        case BULK_COMMIT:
+          if (thread == 0) asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+          break;
+        case BULK_WAIT:
+        case BULK_WAIT_READ:
+          if (thread == 0) {
+            switch (i.a) {  // the count is an immediate
+#define GROUPS(n) \
+  case n: \
+    if (i.code == BULK_WAIT) asm volatile("cp.async.bulk.wait_group " #n ";" ::: "memory"); \
+    else asm volatile("cp.async.bulk.wait_group.read " #n ";" ::: "memory"); \
+    break;
+              GROUPS(0) GROUPS(1) GROUPS(2) GROUPS(3) GROUPS(4) GROUPS(5) GROUPS(6) GROUPS(7)
+            }
+          }
+          __syncwarp();
+          break;
+        case FENCE_PROXY:
+          asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+          break;
+        case FENCE_INIT:
+          asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+          break;
+        case NAMED_SYNC:
+        case NAMED_ARRIVE:
+        case CTA_SYNC: {
+          const int id = i.code == CTA_SYNC ? 15 : i.a;
+          __syncwarp();
+          if (lane == 0) {
+            atomicExch(&shared.threads[id], i.b);
+            atomicAdd(&shared.arrived[id], 1);
+          }
+          __syncwarp();
+          if (i.code == NAMED_ARRIVE) {
+            named_arrive(id, i.b);
+          } else {
+            asm volatile("barrier.cta.sync %0, %1;" ::"r"(id), "r"(i.b) : "memory");
+          }
+          gone = run.abort[cluster];
+          break;
+        }
+        case CLUSTER_ARRIVE:
+          if (i.a) asm volatile("barrier.cluster.arrive;" ::: "memory");
+          else asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+          break;
+        case CLUSTER_WAIT:
+          asm volatile("barrier.cluster.wait;" ::: "memory");
+          break;
+        case INIT:
+          if (thread == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(base + i.a), "r"(i.b) : "memory");
+          break;
+        case INVAL:
+          if (thread == 0) asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(base + i.a) : "memory");
+          break;
+        case MEET:
+          __syncwarp();
+          if (lane == 0) {
+            const int target = (atomicAdd(&shared.met[i.a], 1) / i.b + 1) * i.b;
+            while (atomicAdd(&shared.met[i.a], 0) < target) {
+              if (over(run, cluster)) {
+                gone = true;
+                break;
+              }
+            }
+            __threadfence_block();
+          }
+          __syncwarp();
+          break;
+        default:
+          break;
+      }
+      gone = __any_sync(0xffffffffu, gone);
+      if (gone) break;
+#ifdef RECORD
+      const unsigned long long after = now();
+      waited = __any_sync(0xffffffffu, waited);
+      if (lane == 0) {
+        events[place * run.longest + (at - role.begin)] =
+            Event{before, after, static_cast<unsigned>(at), waited, low, high};
+      }
+#endif
+      if (i.gate >= 0) {
+        __syncwarp();
+        if (lane == 0) {
+          __threadfence();
+          if (atomicAdd(&shared.passed[who], 1) % role.warps == role.warps - 1) run.step[cluster] = i.gate + 1;
+        }
+      }
+    }
+    if (lane == 0) positions[place] = at - role.begin;
+  }
+  __syncwarp();
+  if (lane == 0) atomicAdd(&shared.ended, 1);
+#ifdef CLUSTER
+  __syncwarp();
+  asm volatile("barrier.cluster.arrive;\n barrier.cluster.wait;" ::: "memory");
+#endif
+}
