@@ -160,7 +160,7 @@ def _record(options: argparse.Namespace) -> int:
     if options.everything:
         record_all(options.output, lambda text: print(text, file=sys.stderr), every=options.every)
         return 0
-    recordings = record_kernels(options.kernels, runs=options.runs, seed=options.seed)
+    recordings = record_kernels(options.kernels, runs=options.runs, seed=options.seed, settings=dict(options.settings))
     write(recordings, options.output)
     hung = sum(run.hangs for one in recordings for run in one.runs)
     print(f"verify: RECORDED {sum(len(one.runs) for one in recordings)} runs, {hung} of them hang  {options.output}")

@@ -145,7 +145,10 @@ def make_parser() -> Parser:
         help="what real kernels do, on a Hopper GPU",
         description="Runs kernels of the library on a Hopper GPU and writes what each role did; verify log checks it.",
     )
-    record.add_argument("kernels", nargs="*", metavar="KERNEL", help="tma-async, epilogue, gemm-pingpong, ...")
+    record.add_argument(
+        "kernels", nargs="*", metavar="KERNEL", help="tma-async, epilogue, gemm-pingpong, ..., or FILE.py[:CLASS]"
+    )
+    record.add_argument("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE")
     record.add_argument(
         "--all", dest="everything", action="store_true", help="all kernels and the tables of predictions; -o: a folder"
     )

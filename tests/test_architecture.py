@@ -48,6 +48,11 @@ def test_one_module_imports_z3():
     assert [path.name for path in sources("checker") if knows.search(path.read_text())] == ["read_z3.py"]
 
 
+def test_one_module_imports_cupy():
+    knows = re.compile(r"\bimport cupy\b|\bfrom cupy\b|import_module\(.cupy.\)")
+    assert [path.name for path in sources("checker") if knows.search(path.read_text())] == ["device.py"]
+
+
 def test_heavy_packages_are_imported_inside_functions():
     for path in sources("checker"):
         for name, at_top in imports(path).items():

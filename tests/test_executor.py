@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import random
 import shutil
 import subprocess
@@ -14,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from checker.cli import main
+from checker.hardware import replay as on_gpu
 from checker.hardware.device import sources
 from checker.hardware.directed import directions, wrong_data
 from checker.hardware.linearise import Linearise, _written
 from checker.hardware.lower import CODES, lower
 from checker.hardware.recording import is_recording, read, recorded, write
 from checker.hardware.run import Event, RoleRun, Run
+from checker.load import load_classes
 from checker.packed import pack
 from checker.search import explore
 from spec import operations as op
@@ -457,7 +458,83 @@ def test_a_damaged_recording_is_refused(tmp_path, capsys, damage, why):
     assert why in error and len(error.splitlines()) == 1
 
 
+OWN = """
+from spec.pipeline import Pipeline, barrier, role, tile
+
+
+class Mine(Pipeline):
+    rounds = 1
+    full = barrier(arrivals=32)
+    x = tile(bytes=64)
+
+    @role(warps=1)
+    def writer(self):
+        for k in range(self.rounds):
+            yield self.x[0].write(tag=k)
+            yield self.full[0].arrive(32)
+            yield self.full[0].wait(k & 1)
+"""
+
+
+def test_a_recording_of_ones_own_pipeline(tmp_path):
+    """It is found again by its file and class."""
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    (kernel,) = load_classes(str(file))
+    plan, model = model_of(kernel(rounds=3))
+    path = str(tmp_path / "x.jsonl.gz")
+    write([recorded(GPU, plan, [simulated(plan, model.machine, 1)], 0, str(file))], path)
+    (again,) = read(path)
+    assert (again.model, again.file, again.parameters["rounds"]) == ("Mine", str(file), 3)
+    assert main(["log", path]) == 0
+
+
 # ---------------------------------------------------------------- the command line
+
+
+class Simulated:
+    """An executor without a GPU: every run takes the whole schedule, and finds what it is told."""
+
+    runs = ()
+
+    def __init__(self, plan, *, record=True):
+        pass
+
+    def run(self, runs, **options):
+        assert runs == len(self.runs)
+        return list(self.runs)
+
+
+def saved_trace(tmp_path, file, kernel, finds):
+    """A counterexample of a pipeline of the corpus, as a file."""
+    path, trace = Path(__file__).parent / "corpus" / file, tmp_path / "trace.json"
+    arguments = ["spec", f"{path}:{kernel}", "--property", finds, "--format", "json", "-o", str(trace)]
+    assert main(arguments) == 1
+    return str(trace)
+
+
+def test_a_race_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
+    wrong = RoleRun("consumer", -1, (Event(0, 0, 1, False, (("s", 0, 0),)),))
+    right = RoleRun("consumer", -1, (Event(0, 0, 1, False, (("s", 1, 1),)),))
+    monkeypatch.setattr(on_gpu, "Executor", Simulated)
+    monkeypatch.setattr(Simulated, "runs", (Run(False, (wrong,)), Run(False, (right,)), Run(False, (wrong,))))
+    trace = saved_trace(tmp_path, "transactions.py", "ReadsBeforeItWaits", "race")
+    assert main(["replay", trace, "--hardware", "--runs", "3"]) == 1
+    assert "on the GPU: wrong data in 2 of 3 runs" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_deadlock_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(on_gpu, "Executor", Simulated)
+    stuck = Run(True, (RoleRun("producer", -1, ()), RoleRun("consumer", 0, ())))
+    other = Run(True, (RoleRun("producer", 2, ()), RoleRun("consumer", 0, ())))
+    monkeypatch.setattr(Simulated, "runs", (stuck, stuck, other))
+    path, trace = Path(__file__).parent / "corpus" / "arrivals.py", str(tmp_path / "trace.json")
+    assert (
+        main(["spec", f"{path}:ExpectTxWithoutArrival", "--property", "deadlock", "--format", "json", "-o", trace]) == 1
+    )
+    assert main(["replay", trace, "--hardware", "--runs", "3"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "on the GPU: 3 of 3 runs hang, 2 of them with consumer stuck, as predicted" in said
 
 
 def test_record_needs_to_know_what(tmp_path, capsys):
@@ -472,9 +549,7 @@ def test_without_cupy_one_line_says_what_is_needed(tmp_path, capsys):
     assert main(["record", "tma-async", "-o", str(tmp_path / "x")]) == 2
     error = capsys.readouterr().err
     assert "sm90-verify[gpu]" in error and len(error.splitlines()) == 1 and not list(tmp_path.iterdir())
-    trace = tmp_path / "trace.json"
-    path = Path(__file__).parent / "corpus" / "transactions.py"
-    assert main(["spec", f"{path}:ReadsBeforeItWaits", "--format", "json", "-o", str(trace)]) == 1
-    assert json.loads(trace.read_text())["verdict"] == "violated"
-    assert main(["replay", str(trace), "--hardware"]) == 2
+    trace = saved_trace(tmp_path, "transactions.py", "ReadsBeforeItWaits", "race")
+    capsys.readouterr()
+    assert main(["replay", trace, "--hardware"]) == 2
     assert "sm90-verify[gpu]" in capsys.readouterr().err

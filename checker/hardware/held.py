@@ -10,6 +10,7 @@ from checker.hardware.cases import KERNELS
 from checker.hardware.linearise import Linearise, Order
 from checker.hardware.lower import lower
 from checker.hardware.recording import Recording
+from checker.load import load_classes
 from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
 from checker.trace import execute
 from spec import operations as op
@@ -70,6 +71,9 @@ def hold(recording: Recording) -> Held:
 
 
 def pipeline_of(recording: Recording) -> Pipeline:
+    if recording.file:
+        (own,) = load_classes(recording.file, recording.model)
+        return own(**recording.parameters)
     kernel = KERNELS.get(recording.model)
     if kernel is None:
         raise SpecError(f"a recording of {recording.model!r}, which is no kernel of the library")

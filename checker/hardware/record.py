@@ -25,6 +25,9 @@ from checker.hardware.reactions import Prediction, Reaction, Row, predict, react
 from checker.hardware.recording import Recording, recorded, write
 from checker.hardware.run import Executor
 from checker.hardware.suite import kernels, pipelines
+from checker.load import load_classes
+from spec.errors import SpecError
+from spec.pipeline import Pipeline
 
 RUNS = 10
 """Runs of each kernel at each size."""
@@ -35,16 +38,27 @@ PATIENCE = 60.0
 Progress = Callable[[str], None]
 
 
-def record_kernels(names: Sequence[str], *, runs: int = RUNS, seed: int = 1) -> list[Recording]:
-    """Records each kernel at all its sizes."""
+def record_kernels(
+    names: Sequence[str], *, runs: int = RUNS, seed: int = 1, settings: dict[str, Any] | None = None
+) -> list[Recording]:
+    """Records each kernel at all its sizes, or FILE.py:CLASS with its settings."""
+    chosen = [one for name in names for one in _chosen(name, settings or {})]
+    plans = [(lower(pipeline), file) for pipeline, file in chosen]
     machine = asdict(gpu())
     found = []
-    for name in names:
-        for pipeline in pipelines(name):
-            plan = lower(pipeline)
-            done = Executor(plan).run(runs, seed=seed, jitter=JITTER)
-            found.append(recorded(machine, plan, done, resolution(plan.cluster)))
+    for plan, file in plans:
+        done = Executor(plan).run(runs, seed=seed, jitter=JITTER)
+        found.append(recorded(machine, plan, done, resolution(plan.cluster), file))
     return found
+
+
+def _chosen(name: str, settings: dict[str, Any]) -> list[tuple[Pipeline, str]]:
+    path, _, kernel = name.partition(":")
+    if path.endswith(".py"):
+        return [(one(**settings), os.path.abspath(path)) for one in load_classes(path, kernel)]
+    if settings:
+        raise SpecError(f"--set: {name} is recorded at sizes of its own; settings are for FILE.py:CLASS")
+    return [(pipeline, "") for pipeline in pipelines(name)]
 
 
 def resolution(cluster: int) -> int:

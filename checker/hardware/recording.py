@@ -26,7 +26,9 @@ KIND = "sm90-recording"
 
 @dataclass(frozen=True)
 class Recording:
-    """Runs of one pipeline. gpu: name, driver and so on. resolution: of the clock, in its units."""
+    """Runs of one pipeline. gpu: name, driver and so on. resolution: of the clock, in its units. file: where the class
+    of that name is, if it is none of the library.
+    """
 
     gpu: dict[str, Any]
     model: str
@@ -34,13 +36,15 @@ class Recording:
     clock: str
     resolution: int
     runs: tuple[Run, ...]
+    file: str = ""
 
 
-def recorded(gpu: dict[str, Any], plan: Plan, runs: Sequence[Run], resolution: int) -> Recording:
+def recorded(gpu: dict[str, Any], plan: Plan, runs: Sequence[Run], resolution: int, file: str = "") -> Recording:
     """The runs of a plan as a recording."""
     clock = "clock64" if plan.cluster == 1 else "globaltimer"
     pipeline = plan.pipeline
-    return Recording(gpu, pipeline.name, dict(pipeline.parameters()), clock, resolution, tuple(runs))
+    name = type(pipeline).__name__ if file else pipeline.name
+    return Recording(gpu, name, dict(pipeline.parameters()), clock, resolution, tuple(runs), file)
 
 
 def write(recordings: Iterable[Recording], path: str) -> None:
@@ -53,6 +57,7 @@ def write(recordings: Iterable[Recording], path: str) -> None:
                 "version": VERSION,
                 "gpu": one.gpu,
                 "model": one.model,
+                **({"file": one.file} if one.file else {}),
                 "parameters": one.parameters,
                 "clock": one.clock,
                 "resolution": one.resolution,
@@ -112,9 +117,9 @@ def read(path: str) -> tuple[Recording, ...]:
             raise SpecError(f"{count} runs are announced and the file ends: it was cut short", Source(path, at + 1))
         try:
             runs = tuple(_run(_json(lines[at + 1 + n], path, at + 1 + n)) for n in range(count))
-            found.append(
-                Recording(head["gpu"], head["model"], head["parameters"], head["clock"], head["resolution"], runs)
-            )
+            gpu, model, parameters = head["gpu"], head["model"], head["parameters"]
+            file = head.get("file", "")
+            found.append(Recording(gpu, model, parameters, head["clock"], head["resolution"], runs, file))
         except (KeyError, TypeError, ValueError) as error:
             raise SpecError(f"a run that no recorder wrote: {error!r}", Source(path, at + 2)) from error
         at += 1 + count
