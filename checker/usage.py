@@ -152,7 +152,9 @@ def make_parser() -> Parser:
     record.add_argument(
         "--all", dest="everything", action="store_true", help="all kernels and the tables of predictions; -o: a folder"
     )
-    record.add_argument("--runs", type=whole(1, 10_000), default=10, metavar="N", help="of each kernel and size (10)")
+    record.add_argument(
+        "--runs", type=whole(1, 10_000), default=0, metavar="N", help="of each size (so many that a kernel has 200)"
+    )
     record.add_argument("--seed", type=whole(0, 2**31), default=1, metavar="N", help="of the delays between steps (1)")
     record.add_argument(
         "--every", type=whole(1, 10_000), default=3, metavar="N", help="with --all: one prediction in N (3)"

@@ -29,8 +29,8 @@ from checker.load import load_classes
 from spec.errors import SpecError
 from spec.pipeline import Pipeline
 
-RUNS = 10
-"""Runs of each kernel at each size."""
+RUNS = 200
+"""Runs of a kernel, over all its sizes together, unless it is told otherwise."""
 JITTER = 2000
 TESTED = ("proved", "deadlock", "race")
 PATIENCE = 60.0
@@ -39,15 +39,18 @@ Progress = Callable[[str], None]
 
 
 def record_kernels(
-    names: Sequence[str], *, runs: int = RUNS, seed: int = 1, settings: dict[str, Any] | None = None
+    names: Sequence[str], *, runs: int = 0, seed: int = 1, settings: dict[str, Any] | None = None
 ) -> list[Recording]:
-    """Records each kernel at all its sizes, or FILE.py:CLASS with its settings."""
-    chosen = [one for name in names for one in _chosen(name, settings or {})]
-    plans = [(lower(pipeline), file) for pipeline, file in chosen]
+    """Records each kernel at all its sizes, or FILE.py:CLASS with its settings; 0 runs: as many as RUNS asks for."""
+    plans = []
+    for name in names:
+        chosen = _chosen(name, settings or {})
+        each = runs or -(-RUNS // len(chosen))
+        plans += [(lower(pipeline), file, each) for pipeline, file in chosen]
     machine = asdict(gpu())
     found = []
-    for plan, file in plans:
-        done = Executor(plan).run(runs, seed=seed, jitter=JITTER)
+    for plan, file, each in plans:
+        done = Executor(plan).run(each, seed=seed, jitter=JITTER)
         found.append(recorded(machine, plan, done, resolution(plan.cluster), file))
     return found
 
