@@ -19,6 +19,8 @@ from checker.exchange import Exchange, Replaced, Takes
 from checker.packed import PackedMachine, Successors, Violations, pack
 from spec.machine import LIMIT, Check, Machine
 
+CLUSTER_WAIT = "barrier.cluster.wait"
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -128,7 +130,8 @@ class _Search:
             for place in (*been, *entered)
             if place[1] is not None and place[0] in kinds and kinds[place[0]][place[1]] in ("meet", "inside")
         }
-        return tuple(index for index in missing if (actions[index].role, actions[index].location) not in met)
+        last = {(action.role, action.location) for action in actions if action.op == CLUSTER_WAIT} & been
+        return tuple(index for index in missing if (actions[index].role, actions[index].location) not in met | last)
 
     def _visit(self, start: float) -> str:
         """Expands states in order until none is left; gives what ran out, or nothing."""
@@ -210,18 +213,24 @@ class _Search:
         return state, movers
 
     def _run_prompt(self, state: int) -> tuple[int, list[int], Violations]:
-        """Takes prompt steps until none is left or one of them violates something."""
-        out, hurries = self.out, self.hurries
+        """Takes prompt steps until none is left or one of them violates something.
+
+        What others do can make a step prompt only where a condition says so: after the first round, only roles that
+        stand there are asked again.
+        """
+        out = self.out
         bad: Violations = []
         path: list[int] = []
-        moved = True
-        while moved:
-            moved = False
-            for shift, mask, functions, tests in hurries:
-                while True:
-                    place = state >> shift & mask
-                    test = tests[place]
-                    if test is None or not test(state):
+        turn, moved = self.hurries, True
+        while turn and moved:
+            waiting, moved = [], False
+            for hurry in turn:
+                shift, mask, functions, tests = hurry
+                place = state >> shift & mask
+                test = tests[place]
+                while test is not None:
+                    if not test(state):
+                        waiting.append(hurry)
                         break
                     functions[place](state, out, bad)
                     if bad:
@@ -230,6 +239,9 @@ class _Search:
                     action, state = out.pop()
                     path.append(action)
                     moved = True
+                    place = state >> shift & mask
+                    test = tests[place]
+            turn = waiting
         return state, path, bad
 
     def _ran_out(self, start: float) -> str:

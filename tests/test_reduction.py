@@ -265,3 +265,12 @@ def test_arrivals_for_a_wait_that_skips_a_phase(gates, expected, reduced):
     an arrival that is taken at once, just because no wait has seen less, hides that.
     """
     assert list(explore(compile_pipeline(EveryOther(gates=gates)), reduced=reduced).violations) == expected
+
+
+def test_who_is_last_at_a_cluster_barrier_is_a_matter_of_order():
+    """With reduction one role may always be the last: that does not mean that the others never are."""
+    programs = ((("wait", "p", 1),), (("meet", "", 0),), (("wait", "p", 1),), (("meet", "", 0),))
+    machine = compile_pipeline(soup(programs, cluster="2x1", trips=1))
+    alone = {index for index, action in enumerate(machine.actions) if action.op.endswith(": alone")}
+    assert set(explore(machine).unreached) == alone and len(alone) == 2
+    assert explore(machine, reduced=True).unreached == ()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_reduction import ALONE, OPERATIONS, agree, soup
 
 from checker import packed as packing
 from checker import symmetry
@@ -20,7 +21,6 @@ from spec.library import Async, LaunchControl, OrderedSequence, TmaAsync, TmaSto
 from spec.machine import Action, Check, Location, Machine, Role, Variable
 from spec.mainloop import Mainloop
 from spec.pipeline import Pipeline, Threads, barrier, role
-from tests.test_reduction import ALONE, OPERATIONS, agree, soup
 
 NOWHERE = Source("", 0)
 
