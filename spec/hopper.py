@@ -117,7 +117,7 @@ def expect_tx(b: Mbarrier, count: int) -> Step:
         completes=FALSE,
         illegal=(
             _dead(b),
-            Illegal("tx-count", _out_of_range(tx), "the tx-count leaves its range of +-(2^20-1) bytes"),
+            Illegal("tx-count", _out_of_range(tx, count), "the tx-count leaves its range of +-(2^20-1) bytes"),
             Illegal(
                 "tx-count",
                 (b.pending == 0) & (tx == 0),
@@ -137,7 +137,7 @@ def complete_tx(b: Mbarrier, count: int) -> Step:
         tx,
         (
             _dead(b),
-            Illegal("tx-count", _out_of_range(tx), "the tx-count leaves its range of +-(2^20-1) bytes"),
+            Illegal("tx-count", _out_of_range(tx, count), "the tx-count leaves its range of +-(2^20-1) bytes"),
             Illegal(
                 "tx-count",
                 (b.pending == 0) & _negative(tx),
@@ -162,7 +162,9 @@ def arrive_expect_tx(b: Mbarrier, count: int, arrivals: int = 1, *, observe: boo
     """
     tx = b.tx + Lit(count * arrivals, b.tx.width)
     step = _arrive_on(b, b.expected, tx, arrivals, observe)
-    out_of_range = Illegal("tx-count", _out_of_range(tx), "the tx-count leaves its range of +-(2^20-1) bytes")
+    out_of_range = Illegal(
+        "tx-count", _out_of_range(tx, count * arrivals), "the tx-count leaves its range of +-(2^20-1) bytes"
+    )
     return replace(step, illegal=(*step.illegal, out_of_range))
 
 
@@ -185,7 +187,7 @@ def arrive_drop(b: Mbarrier, count: int = 1, expect: int = 0, *, observe: bool =
         b.expected <= Lit(count, b.expected.width),
         "arrive_drop leaves a barrier that expects no arrival at all",
     )
-    out_of_range = Illegal("tx-count", _out_of_range(tx), "the tx-count leaves its range of +-(2^20-1) bytes")
+    out_of_range = Illegal("tx-count", _out_of_range(tx, expect), "the tx-count leaves its range of +-(2^20-1) bytes")
     return replace(step, illegal=(*step.illegal, empty, out_of_range))
 
 
@@ -371,7 +373,10 @@ def _negative(tx: Expr) -> Expr:
     return (tx & Lit(1 << tx.width - 1, tx.width)) != 0
 
 
-def _out_of_range(tx: Expr) -> Expr:
+def _out_of_range(tx: Expr, moved: int) -> Expr:
+    """The tx-count, which has just moved by so many bytes: by more than its range, it wraps around."""
+    if moved > 2 * COUNT_LIMIT:
+        return TRUE
     limit = Lit(min(COUNT_LIMIT, (1 << tx.width - 1) - 1), tx.width)
     magnitude = where(_negative(tx), Lit(0, tx.width) - tx, tx)
     return magnitude > limit

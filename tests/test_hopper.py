@@ -273,3 +273,14 @@ def test_remote_forms(operation, token, exists):
     step = hopper.remote(operation, local, token=token)
     assert step.then == local.then and step.completes is local.completes
     assert evaluate(hopper.violated(step.illegal), {}) == (not exists)
+
+
+@pytest.mark.parametrize("count", [2 * hopper.COUNT_LIMIT + 1, 3 << 20, (1 << 22) - 1])
+@pytest.mark.parametrize("operation", [hopper.expect_tx, hopper.complete_tx, hopper.arrive_expect_tx])
+def test_more_bytes_than_the_tx_count_can_move(operation, count):
+    """9.7.13.15.2: the count would wrap around its 22 bits and look legal again."""
+    fresh = hopper.Mbarrier.initialised(2)
+    wrong = [part.property for part in operation(fresh, count).illegal if evaluate(part.when, {})]
+    assert "tx-count" in wrong
+    right = operation(fresh, hopper.COUNT_LIMIT).illegal
+    assert not any(evaluate(part.when, {}) for part in right)
