@@ -76,6 +76,7 @@ class _Writer:
         self.tests: dict[str, str] = {}
         self.fields: dict[int, frozenset[str]] = {}
         self.sources: dict[int, str] = {}
+        self.sets: dict[tuple[int, ...], str] = {}
         self.lines: list[str] = []
 
     def function(
@@ -140,9 +141,12 @@ class _Writer:
         def read(expr: Expr) -> str:
             for name in sorted(fields_of(expr, self.fields)):
                 used[name] = None
-            return python_source(expr, self.names.__getitem__, self.sources)
+            return python_source(expr, self.names.__getitem__, self.sources, self._set)
 
         return read
+
+    def _set(self, numbers: tuple[int, ...]) -> str:
+        return self.sets.setdefault(numbers, f"S{len(self.sets)}")
 
     def _number(self, check: Check) -> int:
         number = self.numbers.get(id(check))
@@ -176,7 +180,7 @@ def pack(machine: Machine, *, exchange: bool = False) -> PackedMachine:
         for conditions in reduction.prompt
     ]
     drained = [writer.test(condition) for condition in reduction.drained]
-    space: dict[str, Any] = {}
+    space: dict[str, Any] = {name: frozenset(numbers) for numbers, name in writer.sets.items()}
     exec(compile("\n".join(writer.lines), f"<{machine.name}>", "exec"), space)
     roles = tuple(
         (*writer.shifts[role.counter], tuple(space[f"role{number}_{place}"] for place in range(len(role.locations))))

@@ -10,13 +10,22 @@ SHORT = 64
 """Ranges of up to so many numbers are written out."""
 
 
-def python_source(expr: Expr, name_of: Callable[[str], str], memo: dict[int, str] | None = None) -> str:
-    """An expression of Python that gives the value; `name_of` says how a state variable is written."""
+def python_source(
+    expr: Expr,
+    name_of: Callable[[str], str],
+    memo: dict[int, str] | None = None,
+    set_of: Callable[[tuple[int, ...]], str] | None = None,
+) -> str:
+    """An expression of Python that gives the value; `name_of` says how a state variable is written, and `set_of` how a
+    set of numbers, if it is not to be written out.
+    """
 
     def operation(node: Apply, parts: list[str]) -> str:
         field, values = _one_of(node)
         if len(values) > 1:
-            return f"({name_of(field)} in {{{', '.join(map(str, sorted(values)))}}})"
+            numbers = tuple(sorted(values))
+            written = set_of(numbers) if set_of else f"{{{', '.join(map(str, numbers))}}}"
+            return f"({name_of(field)} in {written})"
         return _operation(node, parts)
 
     return fold(expr, lambda lit: str(lit.value), lambda field: name_of(field.name), operation, memo)
