@@ -6,6 +6,7 @@ import gzip
 import random
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from checker.cli import main
+from checker.hardware import record
 from checker.hardware import replay as on_gpu
-from checker.hardware.device import sources
+from checker.hardware.cases import Case
+from checker.hardware.device import Gpu, sources
 from checker.hardware.directed import directions, wrong_data
 from checker.hardware.linearise import Linearise, _written
 from checker.hardware.lower import CODES, lower
+from checker.hardware.reactions import Prediction, Reaction, Row, predict
 from checker.hardware.recording import is_recording, read, recorded, write
 from checker.hardware.run import Event, RoleRun, Run
 from checker.load import load_classes
@@ -553,3 +557,70 @@ def test_without_cupy_one_line_says_what_is_needed(tmp_path, capsys):
     capsys.readouterr()
     assert main(["replay", trace, "--hardware"]) == 2
     assert "sm90-verify[gpu]" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- the table of predictions
+
+WORKER = """
+import json, sys, time
+rows = json.load(open(sys.argv[1]))
+for number in range(int(sys.argv[2]), len(rows)):
+    if number == 1:
+        sys.stdout.write('{"runs": 9'); sys.stdout.flush(); sys.exit(3)
+    if number == 2:
+        time.sleep(60)
+    row = {"runs": number, "hangs": 0, "wrong": 0, "same": True, "stuck": ["a"], "held": "", "taken": -1}
+    print(json.dumps({**row, "fault": False}), flush=True)
+"""
+
+
+def test_the_table_goes_on_behind_what_faults_or_hangs(tmp_path, monkeypatch):
+    """Row 1 takes its process with it in the middle of a line, and row 2 never ends."""
+    (tmp_path / "worker.py").write_text(WORKER)
+    monkeypatch.setattr(record, "WORKER", (sys.executable, str(tmp_path / "worker.py")))
+    monkeypatch.setattr(record, "PATIENCE", 1.0)
+    cases = [Case("tma-async", (("stages", 1), ("trips", trips), ("bytes", 16))) for trips in range(1, 5)]
+    broken = Case("tma-async", (("stages", 1), ("trips", 1), ("peek", True)))
+    said = []
+    rows = record.table([*cases[:2], broken, *cases[2:]], said.append)
+    assert [row.prediction.verdict for row in rows] == ["proved", "proved", "refused", "proved", "proved"]
+    assert [row.reaction.fault for row in rows] == [False, True, False, True, False]
+    assert [row.reaction.runs for row in rows] == [0, 0, 0, 0, 3]
+    assert rows[2].reaction == Reaction() and rows[4].reaction.stuck == ("a",)
+    assert said[-1] == "4 of 4 run"
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
+    rows = [
+        Row(Case("async", (("stages", 1),), "drop: x"), Prediction("deadlock", ("a", "b"), True), Reaction(20, 20)),
+        Row(
+            Case("async", (("stages", 2),)), Prediction("race", why="race"), Reaction(100, wrong=99, held="b", taken=7)
+        ),
+    ]
+    path = str(tmp_path / "x.jsonl.gz")
+    record.write_table(rows, path)
+    assert record.read_table(path) == rows
+    assert [one.name for one in tmp_path.iterdir()] == ["x.jsonl.gz"]
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict", "stuck"),
+    [
+        (Case("tma-async", (("stages", 1), ("trips", 2))), "proved", ()),
+        (
+            Case(
+                "epilogue",
+                (("schedule", "cooperative"), ("stages_c", 5), ("stages_d", 5), ("subtiles", 2), ("tiles", 2)),
+            ),
+            "deadlock",
+            ("epilogue_load_warp.0",),
+        ),
+        (Case("tma-async", (("stages", 1),)), "refused", ()),
+        (Case("tma-async", (("stages", 1),), "no such mutant"), "refused", ()),
+    ],
+)
+def test_what_is_predicted(case, verdict, stuck):
+    prediction = predict(case)
+    assert (prediction.verdict, prediction.stuck) == (verdict, stuck)
+    assert bool(prediction.actions) == (verdict == "deadlock")

@@ -35,6 +35,7 @@ JITTER = 2000
 TESTED = ("proved", "deadlock", "race")
 PATIENCE = 60.0
 """Seconds without a row after which a process is given up: its kernel cannot be stopped by its own watch."""
+WORKER = (sys.executable, "-m", "checker.hardware.record")
 Progress = Callable[[str], None]
 
 
@@ -109,7 +110,7 @@ def _case(case: Case) -> tuple[str, dict[str, Any], str]:
 
 def _process(work: Path, start: int) -> list[Reaction]:
     """Reactions from a process of its own, up to its end; the last one is a fault if it ended too early."""
-    command = [sys.executable, "-m", "checker.hardware.record", str(work), str(start)]
+    command = [*WORKER, str(work), str(start)]
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
         before, size = -1, 0
