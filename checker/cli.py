@@ -8,10 +8,10 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
+from checker.files import write_whole
 from checker.result import EXIT_CANNOT_RUN, EXIT_CODE, Result
 from checker.usage import UsageError, make_parser
 from spec.errors import SpecError
@@ -290,20 +290,8 @@ def _json(results: list[Result]) -> str:
 
 
 def _write(text: str, path: str | None) -> None:
-    """To standard output, or whole to a file: it appears under its name only when it is complete."""
+    """To standard output, or whole to a file."""
     if path is None:
         print(text)
-        return
-    folder = os.path.dirname(os.path.abspath(path))
-    try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".verify-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise SpecError(f"-o {path}: {error.strerror or error}") from None
+    else:
+        write_whole(path, f"{text}\n".encode())

@@ -10,7 +10,6 @@ from landing before. Barriers of threads order their steps themselves.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 
@@ -77,7 +76,7 @@ def _by_node(role: Lowered) -> dict[int, list[Instruction]]:
 
 def _accesses(plan: Plan, role: str, node: int) -> bool:
     """The role stands before an access, or before the wait for accesses of its own that are in flight."""
-    nodes = next(program.nodes for program in plan.programs if program.name == role)
+    nodes = plan.nodes[role]
     if node >= len(nodes):
         return False
     match nodes[node].operation:
@@ -107,36 +106,35 @@ def _gated(role: Lowered, turns: dict[int, int], last: int, steps: int, held: bo
 
 def wrong_data(plan: Plan, run: Run) -> str:
     """The first read of a run that found other words than its tag says, words of two writes, or none; or nothing."""
-    programs = {program.name: program for program in plan.programs}
-    tags: dict[int, Hashable] = {0: None}
-    accesses: Counter[tuple[str, int]] = Counter()
-    for number, (role, node) in plan.writers.items():
-        operation = programs[role].nodes[node].operation
-        assert isinstance(operation, op.Load | op.Touch)
-        tags[number] = operation.tag if isinstance(operation, op.Load) else operation.tags[accesses[role, node]]
-        accesses[role, node] += 1
     for role_run in run.roles:
         sampled: dict[str, tuple[int, int]] = {}
         for event in role_run.events:
-            operation = programs[role_run.name].nodes[event.node].operation
+            operation = plan.nodes[role_run.name][event.node].operation
             for nth, (buffer, low, high) in enumerate(event.reads):
                 if low != high:
                     return f"{role_run.name} found words of writes {low} and {high} in {buffer}"
                 if isinstance(operation, op.Touch):
                     sampled[buffer] = (low, high)
                     expected = operation.tags[nth]
-                    if expected is not None and low and tags.get(low) != expected:
-                        return f"{role_run.name} found {buffer} of {tags.get(low)!r}, not of {expected!r}"
+                    tag = _tag(plan, low)
+                    if expected is not None and low and tag != expected:
+                        return f"{role_run.name} found {buffer} of {tag!r}, not of {expected!r}"
                     if not low and buffer not in plan.pipeline.layout.holds:
                         return f"{role_run.name} found nothing in {buffer}"
                 elif sampled.get(buffer, (low, high)) != (low, high):
                     return f"{buffer} changed while the MMA of {role_run.name} read it"
     for (role, node, access, _), (low, high) in zip(plan.stores, run.stored, strict=True):
-        store = programs[role].nodes[node].operation
+        store = plan.nodes[role][node].operation
         assert isinstance(store, op.Store)
         expected = dict(zip(store.sources, store.tags, strict=True))[access]
         if low != high:
             return f"the store of {role} took words of writes {low} and {high} from {access.object}"
-        if expected is not None and not run.hangs and tags.get(low) != expected:
-            return f"the store of {role} took {access.object} of {tags.get(low)!r}, not of {expected!r}"
+        tag = _tag(plan, low)
+        if expected is not None and not run.hangs and tag != expected:
+            return f"the store of {role} took {access.object} of {tag!r}, not of {expected!r}"
     return ""
+
+
+def _tag(plan: Plan, number: int) -> Hashable:
+    """Of a write; None for a number that no write has."""
+    return plan.written[number][0] if number in plan.written else None

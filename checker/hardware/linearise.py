@@ -54,26 +54,16 @@ class Linearise:
     def __init__(self, plan: Plan, machine: Machine, *, tolerance: int = 0) -> None:
         self.plan, self.machine, self.tolerance = plan, machine, tolerance
         self.packed: PackedMachine = pack(machine)
-        self.numbers = {role.name: number for number, role in enumerate(machine.roles)}
-        self.nodes = {program.name: program.nodes for program in plan.programs}
+        self.nodes = plan.nodes
         self.inside = [[place.kind == "inside" for place in role.locations] for role in machine.roles]
         self.taken: set[int] = set()
         """Steps of orders that were found: where several roles may go next, one whose step is new is tried first."""
-        self.writes = self._writes()
-        self.landing = self._landing()
-
-    def _writes(self) -> dict[tuple[str, int], list[tuple[int, Access]]]:
+        self.writes: dict[tuple[str, int], list[tuple[int, Access]]] = {}
         """By role and node, what it writes under which numbers."""
-        found: dict[tuple[str, int], list[tuple[int, Access]]] = {}
-        seen: dict[tuple[str, int], int] = {}
-        for number, key in self.plan.writers.items():
-            operation = self.nodes[key[0]][key[1]].operation
-            nth = seen[key] = seen.get(key, -1) + 1
-            if isinstance(operation, op.Load):
-                found.setdefault(key, []).extend((number, access) for access, _ in operation.destinations)
-            elif isinstance(operation, op.Touch):
-                found.setdefault(key, []).append((number, operation.accesses[nth]))
-        return found
+        for number, key in plan.writers.items():
+            self.writes.setdefault(key, []).extend((number, access) for access in plan.written[number][1])
+        self.regions = {region.object: region for region in plan.pipeline.layout.regions}
+        self.landing = self._landing()
 
     def _landing(self) -> dict[int, tuple[str, str]]:
         """By action of a copy, the buffer and the barrier."""
@@ -229,9 +219,8 @@ class _Search:
 
     def _reads(self, reads: tuple[tuple[str, int, int], ...], role: int, node: int, content: Content) -> str:
         """What is wrong with the words that were found."""
-        regions = {region.object: region for region in self.model.plan.pipeline.layout.regions}
         for buffer, low, high in reads:
-            region = regions[buffer]
+            region = self.model.regions[buffer]
             expected = content.get((region.cta, region.start, region.stop))
             if expected is not None and not low == high == expected:
                 return f"{self.names[role]} found words {low} to {high} in {buffer}, not those of write {expected}"

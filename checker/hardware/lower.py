@@ -9,15 +9,17 @@ which all words that it writes hold, so that a read on the GPU says whose words 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from spec import operations as op
 from spec.errors import SpecError
 from spec.hopper import WARP, WARPGROUP
 from spec.operations import Access
 from spec.pipeline import Pipeline
-from spec.program import Program, trace_programs
+from spec.program import Node, Program, trace_programs
 from spec.state import Phase
 
 CODES = (
@@ -109,6 +111,25 @@ class Plan:
     output: int
     largest: int
     """Bytes of the largest copy."""
+
+    @cached_property
+    def nodes(self) -> dict[str, tuple[Node, ...]]:
+        """The program of each role."""
+        return {program.name: program.nodes for program in self.programs}
+
+    @cached_property
+    def written(self) -> dict[int, tuple[Hashable, tuple[Access, ...]]]:
+        """By number, the tag of what is written, and where."""
+        accesses: Counter[tuple[str, int]] = Counter()
+        found: dict[int, tuple[Hashable, tuple[Access, ...]]] = {}
+        for number, key in self.writers.items():
+            operation = self.nodes[key[0]][key[1]].operation
+            if isinstance(operation, op.Load):
+                found[number] = operation.tag, tuple(access for access, _ in operation.destinations)
+            elif isinstance(operation, op.Touch):
+                nth, accesses[key] = accesses[key], accesses[key] + 1
+                found[number] = operation.tags[nth], (operation.accesses[nth],)
+        return found
 
     @property
     def cluster(self) -> int:

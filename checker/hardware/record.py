@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from checker.files import write_whole
 from checker.hardware.cases import Case, epilogues, mutants
 from checker.hardware.device import gpu
 from checker.hardware.lower import lower
@@ -32,6 +33,8 @@ from spec.pipeline import Pipeline
 RUNS = 200
 """Runs of a kernel, over all its sizes together, unless it is told otherwise."""
 JITTER = 2000
+TICK = 32
+"""Nanoseconds: every reading of globaltimer that was recorded on an H100 is a multiple of it."""
 TESTED = ("proved", "deadlock", "race")
 PATIENCE = 60.0
 """Seconds without a row after which a process is given up: its kernel cannot be stopped by its own watch."""
@@ -66,10 +69,10 @@ def _chosen(name: str, settings: dict[str, Any]) -> list[tuple[Pipeline, str]]:
 
 
 def resolution(cluster: int) -> int:
-    """How far apart two readings of the clock by different warps may be, in its units. clock64 is one counter of the
-    multiprocessor; globaltimer ticks every 32 ns on an H100, and is read by other multiprocessors a little later.
+    """How far apart two readings of the clock at one time may be, in its units. Of one CTA all warps read the counter
+    of its multiprocessor; in a cluster they read globaltimer, which moves in steps of 32 ns on an H100.
     """
-    return 0 if cluster == 1 else 2000
+    return 0 if cluster == 1 else TICK
 
 
 def record_all(directory: str, progress: Progress, *, every: int = 1) -> None:
@@ -147,9 +150,7 @@ def write_table(rows: Iterable[Row], path: str) -> None:
     """The rows as compressed JSON lines, the GPU first; the file appears whole or not at all."""
     lines = [json.dumps({"kind": "sm90-predictions", "version": 1, "gpu": asdict(gpu())}, separators=(",", ":"))]
     lines += [json.dumps(row.line(), separators=(",", ":")) for row in rows]
-    partial = Path(f"{path}.partial")
-    partial.write_bytes(gzip.compress("\n".join([*lines, ""]).encode(), 9, mtime=0))
-    partial.replace(path)
+    write_whole(path, gzip.compress("\n".join([*lines, ""]).encode(), 9, mtime=0))
 
 
 def read_table(path: str) -> list[Row]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from checker.files import write_whole
 from checker.hardware.lower import Plan
 from checker.hardware.run import Event, RoleRun, Run
 from spec.errors import Source, SpecError
@@ -65,12 +64,7 @@ def write(recordings: Iterable[Recording], path: str) -> None:
             }
             for line in (head, *(_line(run) for run in one.runs)):
                 packed.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
-    partial = Path(f"{path}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(buffer.getvalue())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, buffer.getvalue())
 
 
 def _line(run: Run) -> dict[str, Any]:

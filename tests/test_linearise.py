@@ -1,0 +1,92 @@
+"""What a run did has an order that the model allows, or the reason why there is none is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from simulated import PIPELINES, Overwrites, changed, model_of, simulated
+
+from checker.hardware.directed import wrong_data
+from checker.hardware.linearise import Linearise, _written
+from checker.hardware.lower import lower
+from checker.hardware.run import Event, RoleRun, Run
+from spec import operations as op
+from spec.compile import compile_programs
+from spec.library import TmaAsync
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda one: f"{one.name}-{one.cluster}")
+def test_what_the_model_did_is_allowed(pipeline):
+    plan, model = model_of(pipeline)
+    for seed in range(6):
+        run = simulated(plan, model.machine, seed)
+        order = model.order(run)
+        assert order.accepted, order.because
+        assert wrong_data(plan, run) == ""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_no_order_explains(seed):
+    plan, model = model_of(TmaAsync(stages=2, trips=5))
+    run = simulated(plan, model.machine, seed)
+    arrive = run.roles[0].events[1]
+    wait = run.roles[1].events[0]
+    too_early = changed(run, "consumer", 0, before=0, after=arrive.before - 1)
+    if arrive.before:
+        assert model.order(too_early).property == "phase-lapped"
+    read = run.roles[1].events[5]
+    stale = changed(run, "consumer", 5, reads=tuple((buffer, low - 1, high) for buffer, low, high in read.reads))
+    order = model.order(stale)
+    assert not order.accepted and order.property == "stale-read" and "found words" in order.because
+    lost = replace(run, roles=(replace(run.roles[0], events=run.roles[0].events[:-3]), run.roles[1]))
+    assert wait.node == 0 and not model.order(lost).accepted
+    other = model.order(changed(run, "consumer", 0, node=1))
+    assert not other.accepted and "another operation" in other.because
+
+
+def test_the_resolution_of_the_clock_is_allowed_for():
+    pipeline = TmaAsync(stages=1, trips=1)
+    plan = lower(pipeline)
+    machine = compile_programs(pipeline, plan.programs)
+    run = simulated(plan, machine, 1)
+    arrive = run.roles[0].events[1]
+    shifted = changed(run, "producer", 1, before=arrive.before + 300, after=arrive.after + 300)
+    shifted = changed(shifted, "consumer", 0, before=0, after=arrive.after + 200)
+    assert not Linearise(plan, machine).order(shifted).accepted
+    assert Linearise(plan, machine, tolerance=400).order(shifted).accepted
+
+
+def test_a_remote_arrival_may_take_effect_later():
+    """The clock is read before it is known to have arrived."""
+    plan, model = model_of(TmaAsync(stages=1, trips=2, cluster="2x1", bytes=4096))
+    run = simulated(plan, model.machine, 2)
+    nodes = {program.name: program.nodes for program in plan.programs}
+    for one in run.roles:
+        for number, event in enumerate(one.events):
+            operation = nodes[one.name][event.node].operation
+            if isinstance(operation, op.Arrive) and operation.cta >= 0:
+                run = changed(run, one.name, number, before=0, after=0)
+    assert model.order(run).accepted
+
+
+def test_a_run_in_which_something_is_wrong_has_no_order():
+    """The second copy landed before the read, which found its words: that happened, and is a race all the same."""
+    _, model = model_of(Overwrites())
+    producer = [Event(node, 10 * node, 10 * node + 9, False) for node in range(6)]
+    consumer = [Event(0, 0, 15, True), Event(1, 90, 99, False, (("a", 2, 2),))]
+    order = model.order(
+        Run(False, (RoleRun("producer", -1, tuple(producer)), RoleRun("consumer", -1, tuple(consumer))))
+    )
+    assert not order.accepted and order.property in ("race", "stale-read")
+
+
+def test_a_write_replaces_all_that_it_overlaps():
+    def at(start, stop, cta=0):
+        return op.Access("x", "shared", start, stop, True, "generic", cta)
+
+    content = {(0, 0, 64): 1, (0, 64, 128): 2, (1, 0, 64): 3}
+    assert _written(content, at(32, 48), 4) == {(0, 32, 48): 4, (0, 64, 128): 2, (1, 0, 64): 3}
+    assert _written(content, at(32, 80), 4) == {(0, 32, 80): 4, (1, 0, 64): 3}
+    assert _written(content, at(64, 128), 4) == {(0, 0, 64): 1, (0, 64, 128): 4, (1, 0, 64): 3}
+    assert content[0, 0, 64] == 1

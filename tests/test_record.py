@@ -1,0 +1,242 @@
+"""Recordings and tables of predictions as files, and the commands that make and read them."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from simulated import GPU, changed, later, model_of, simulated
+
+from checker.cli import main
+from checker.hardware import record
+from checker.hardware import replay as on_gpu
+from checker.hardware.cases import Case
+from checker.hardware.device import Gpu
+from checker.hardware.reactions import Prediction, Reaction, Row, predict
+from checker.hardware.recording import is_recording, read, recorded, write
+from checker.hardware.run import Event, RoleRun, Run
+from checker.load import load_classes
+from spec.library import TmaAsync
+
+
+def test_a_recording_is_read_as_it_was_written(tmp_path):
+    plan, model = model_of(TmaAsync(stages=2, trips=3))
+    runs = [simulated(plan, model.machine, seed) for seed in range(3)]
+    path = str(tmp_path / "x.jsonl.gz")
+    write([recorded(GPU, plan, [later(run, 1 << 40) for run in runs], 0)], path)
+    assert is_recording(path)
+    (again,) = read(path)
+    assert again.runs == tuple(runs) and again.model == "tma-async" and again.clock == "clock64"
+    assert main(["log", path]) == 0
+    assert [one.name for one in tmp_path.iterdir()] == ["x.jsonl.gz"]
+
+
+def test_a_run_that_is_not_allowed_is_blamed(tmp_path, capsys):
+    plan, model = model_of(TmaAsync(stages=2, trips=3))
+    run = simulated(plan, model.machine, 1)
+    path = str(tmp_path / "x.jsonl.gz")
+    reads = tuple((buffer, 7, 7) for buffer, _, _ in run.roles[1].events[1].reads)
+    write([recorded(GPU, plan, [changed(run, "consumer", 1, reads=reads)], 0)], path)
+    assert main(["log", path]) == 1
+    text = capsys.readouterr().out
+    assert "error[stale-read]" in text and "found words 7 to 7 in a[0]" in text and "library.py" in text
+
+
+def test_a_run_that_hangs_is_a_deadlock(tmp_path, capsys):
+    plan, model = model_of(TmaAsync(stages=2, trips=3))
+    run = simulated(plan, model.machine, 1)
+    path = str(tmp_path / "x.jsonl.gz")
+    stuck = replace(run.roles[1], node=4, events=run.roles[1].events[:4])
+    write([recorded(GPU, plan, [Run(True, (run.roles[0], stuck))], 0)], path)
+    assert main(["log", path]) == 1
+    assert "1 of 1 runs hang; consumer did not end" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda lines: lines[:-1], "cut short"),
+        (lambda lines: [lines[0].replace('"version":1', '"version":9'), *lines[1:]], "version"),
+        (lambda lines: [lines[0], lines[1][:-9], *lines[2:]], "not JSON"),
+        (lambda lines: [lines[0], '{"hangs":false}', *lines[2:]], "no recorder wrote"),
+        (lambda lines: [lines[0].replace("tma-async", "tma-sync"), *lines[1:]], "no kernel of the library"),
+        (lambda lines: [lines[0], "[]", *lines[2:]], "not a JSON object"),
+    ],
+)
+def test_a_damaged_recording_is_refused(tmp_path, capsys, damage, why):
+    plan, model = model_of(TmaAsync(stages=1, trips=2))
+    path = tmp_path / "x.jsonl.gz"
+    write([recorded(GPU, plan, [simulated(plan, model.machine, seed) for seed in range(2)], 0)], str(path))
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    path.write_bytes(gzip.compress("\n".join([*damage(lines), ""]).encode()))
+    assert main(["log", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert why in error and len(error.splitlines()) == 1
+
+
+OWN = """
+from spec.pipeline import Pipeline, barrier, role, tile
+
+
+class Mine(Pipeline):
+    rounds = 1
+    full = barrier(arrivals=32)
+    x = tile(bytes=64)
+
+    @role(warps=1)
+    def writer(self):
+        for k in range(self.rounds):
+            yield self.x[0].write(tag=k)
+            yield self.full[0].arrive(32)
+            yield self.full[0].wait(k & 1)
+"""
+
+
+def test_a_recording_of_ones_own_pipeline(tmp_path):
+    """It is found again by its file and class."""
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    (kernel,) = load_classes(str(file))
+    plan, model = model_of(kernel(rounds=3))
+    path = str(tmp_path / "x.jsonl.gz")
+    write([recorded(GPU, plan, [simulated(plan, model.machine, 1)], 0, str(file))], path)
+    (again,) = read(path)
+    assert (again.model, again.file, again.parameters["rounds"]) == ("Mine", str(file), 3)
+    assert main(["log", path]) == 0
+
+
+# ---------------------------------------------------------------- the command line
+
+
+class Simulated:
+    """An executor without a GPU: every run takes the whole schedule, and finds what it is told."""
+
+    runs = ()
+
+    def __init__(self, plan, *, record=True):
+        pass
+
+    def run(self, runs, **options):
+        assert runs == len(self.runs)
+        return list(self.runs)
+
+
+def saved_trace(tmp_path, file, kernel, finds):
+    """A counterexample of a pipeline of the corpus, as a file."""
+    path, trace = Path(__file__).parent / "corpus" / file, tmp_path / "trace.json"
+    arguments = ["spec", f"{path}:{kernel}", "--property", finds, "--format", "json", "-o", str(trace)]
+    assert main(arguments) == 1
+    return str(trace)
+
+
+def test_a_race_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
+    wrong = RoleRun("consumer", -1, (Event(0, 0, 1, False, (("s", 0, 0),)),))
+    right = RoleRun("consumer", -1, (Event(0, 0, 1, False, (("s", 1, 1),)),))
+    monkeypatch.setattr(on_gpu, "Executor", Simulated)
+    monkeypatch.setattr(Simulated, "runs", (Run(False, (wrong,)), Run(False, (right,)), Run(False, (wrong,))))
+    trace = saved_trace(tmp_path, "transactions.py", "ReadsBeforeItWaits", "race")
+    assert main(["replay", trace, "--hardware", "--runs", "3"]) == 1
+    assert "on the GPU: wrong data in 2 of 3 runs" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_deadlock_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(on_gpu, "Executor", Simulated)
+    stuck = Run(True, (RoleRun("producer", -1, ()), RoleRun("consumer", 0, ())))
+    other = Run(True, (RoleRun("producer", 2, ()), RoleRun("consumer", 0, ())))
+    monkeypatch.setattr(Simulated, "runs", (stuck, stuck, other))
+    path, trace = Path(__file__).parent / "corpus" / "arrivals.py", str(tmp_path / "trace.json")
+    assert (
+        main(["spec", f"{path}:ExpectTxWithoutArrival", "--property", "deadlock", "--format", "json", "-o", trace]) == 1
+    )
+    assert main(["replay", trace, "--hardware", "--runs", "3"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "on the GPU: 3 of 3 runs hang, 2 of them with consumer stuck, as predicted" in said
+
+
+def test_record_needs_to_know_what(tmp_path, capsys):
+    assert main(["record", "-o", str(tmp_path / "x")]) == 2
+    assert "which kernels?" in capsys.readouterr().err
+    assert main(["record", "--all", "epilogue", "-o", str(tmp_path / "x")]) == 2
+
+
+def test_without_cupy_one_line_says_what_is_needed(tmp_path, capsys):
+    if find_spec("cupy"):
+        pytest.skip("CuPy is installed")
+    assert main(["record", "tma-async", "-o", str(tmp_path / "x")]) == 2
+    error = capsys.readouterr().err
+    assert "sm90-verify[gpu]" in error and len(error.splitlines()) == 1 and not list(tmp_path.iterdir())
+    trace = saved_trace(tmp_path, "transactions.py", "ReadsBeforeItWaits", "race")
+    capsys.readouterr()
+    assert main(["replay", trace, "--hardware"]) == 2
+    assert "sm90-verify[gpu]" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- the table of predictions
+
+WORKER = """
+import json, sys, time
+rows = json.load(open(sys.argv[1]))
+for number in range(int(sys.argv[2]), len(rows)):
+    if number == 1:
+        sys.stdout.write('{"runs": 9'); sys.stdout.flush(); sys.exit(3)
+    if number == 2:
+        time.sleep(60)
+    row = {"runs": number, "hangs": 0, "wrong": 0, "same": True, "stuck": ["a"], "held": "", "taken": -1}
+    print(json.dumps({**row, "fault": False}), flush=True)
+"""
+
+
+def test_the_table_goes_on_behind_what_faults_or_hangs(tmp_path, monkeypatch):
+    """Row 1 takes its process with it in the middle of a line, and row 2 never ends."""
+    (tmp_path / "worker.py").write_text(WORKER)
+    monkeypatch.setattr(record, "WORKER", (sys.executable, str(tmp_path / "worker.py")))
+    monkeypatch.setattr(record, "PATIENCE", 1.0)
+    cases = [Case("tma-async", (("stages", 1), ("trips", trips), ("bytes", 16))) for trips in range(1, 5)]
+    broken = Case("tma-async", (("stages", 1), ("trips", 1), ("peek", True)))
+    said = []
+    rows = record.table([*cases[:2], broken, *cases[2:]], said.append)
+    assert [row.prediction.verdict for row in rows] == ["proved", "proved", "refused", "proved", "proved"]
+    assert [row.reaction.fault for row in rows] == [False, True, False, True, False]
+    assert [row.reaction.runs for row in rows] == [0, 0, 0, 0, 3]
+    assert rows[2].reaction == Reaction() and rows[4].reaction.stuck == ("a",)
+    assert said[-1] == "4 of 4 run"
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
+    rows = [
+        Row(Case("async", (("stages", 1),), "drop: x"), Prediction("deadlock", ("a", "b"), True), Reaction(20, 20)),
+        Row(
+            Case("async", (("stages", 2),)), Prediction("race", why="race"), Reaction(100, wrong=99, held="b", taken=7)
+        ),
+    ]
+    path = str(tmp_path / "x.jsonl.gz")
+    record.write_table(rows, path)
+    assert record.read_table(path) == rows
+    assert [one.name for one in tmp_path.iterdir()] == ["x.jsonl.gz"]
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict", "stuck"),
+    [
+        (Case("tma-async", (("stages", 1), ("trips", 2))), "proved", ()),
+        (
+            Case(
+                "epilogue",
+                (("schedule", "cooperative"), ("stages_c", 5), ("stages_d", 5), ("subtiles", 2), ("tiles", 2)),
+            ),
+            "deadlock",
+            ("epilogue_load_warp.0",),
+        ),
+        (Case("tma-async", (("stages", 1),)), "refused", ()),
+        (Case("tma-async", (("stages", 1),), "no such mutant"), "refused", ()),
+    ],
+)
+def test_what_is_predicted(case, verdict, stuck):
+    prediction = predict(case)
+    assert (prediction.verdict, prediction.stuck) == (verdict, stuck)
+    assert bool(prediction.actions) == (verdict == "deadlock")
