@@ -12,7 +12,7 @@ import pytest
 from simulated import GPU, changed, later, model_of, simulated
 
 from checker.cli import main
-from checker.hardware import record
+from checker.hardware import reactions, record
 from checker.hardware import replay as on_gpu
 from checker.hardware.cases import Case
 from checker.hardware.device import Gpu
@@ -20,6 +20,7 @@ from checker.hardware.reactions import Prediction, Reaction, Row, predict
 from checker.hardware.recording import is_recording, read, recorded, write
 from checker.hardware.run import Event, RoleRun, Run
 from checker.load import load_classes
+from spec.errors import SpecError
 from spec.library import TmaAsync
 
 
@@ -112,6 +113,9 @@ def test_a_recording_of_ones_own_pipeline(tmp_path):
 # ---------------------------------------------------------------- the command line
 
 
+CORPUS = Path(__file__).parent / "corpus"
+
+
 class Simulated:
     """An executor without a GPU: every run takes the whole schedule, and finds what it is told."""
 
@@ -127,7 +131,7 @@ class Simulated:
 
 def saved_trace(tmp_path, file, kernel, finds):
     """A counterexample of a pipeline of the corpus, as a file."""
-    path, trace = Path(__file__).parent / "corpus" / file, tmp_path / "trace.json"
+    path, trace = CORPUS / file, tmp_path / "trace.json"
     arguments = ["spec", f"{path}:{kernel}", "--property", finds, "--format", "json", "-o", str(trace)]
     assert main(arguments) == 1
     return str(trace)
@@ -240,3 +244,47 @@ def test_what_is_predicted(case, verdict, stuck):
     prediction = predict(case)
     assert (prediction.verdict, prediction.stuck) == (verdict, stuck)
     assert bool(prediction.actions) == (verdict == "deadlock")
+
+
+def test_the_reaction_of_each_kind_of_case(monkeypatch):
+    """Proved runs freely; a deadlock as it is told; of a race the way that shows most."""
+    monkeypatch.setattr(reactions, "Executor", Simulated)
+    ended, hung = RoleRun("producer", -1, ()), RoleRun("producer", 1, ())
+    torn = RoleRun("consumer", -1, (Event(1, 0, 1, False, (("a[0]", 1, 2),)),))
+    case = Case("tma-async", (("stages", 2), ("trips", 2)))
+    seen = []
+
+    def run(self, runs, **options):
+        seen.append((runs, options.get("jitter", 0), options.get("roles")))
+        return [Run(False, (ended, torn)), Run(True, (hung,), steps=99), Run(False, (ended,))]
+
+    monkeypatch.setattr(Simulated, "run", run)
+    assert reactions.react(case, Prediction("proved"), runs=3) == Reaction(3, hangs=1, wrong=1)
+    assert seen == [(3, 2000, None)]
+    stuck = reactions.react(case, Prediction("deadlock", ("producer",)), runs=3)
+    assert stuck == Reaction(3, hangs=1, same=False, stuck=("producer",), taken=3)
+    assert seen[-1][0] == 3 and seen[-1][2]
+    race = reactions.react(case, Prediction("race", actions=(0, 1)), directed=3)
+    assert race == Reaction(3, hangs=1, wrong=1, held="", taken=1)
+    assert len(seen) > 3
+
+
+def test_a_kernel_is_recorded_two_hundred_times_over_its_sizes(monkeypatch):
+    asked = []
+
+    def run(self, runs, **options):
+        asked.append((runs, options["seed"]))
+        return [Run(False, ())] * runs
+
+    monkeypatch.setattr(Simulated, "run", run)
+    monkeypatch.setattr(record, "Executor", Simulated)
+    monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
+    found = record.record_kernels(["ordered-sequence"], seed=5)
+    assert asked == [(34, 5)] * 6 and sum(len(one.runs) for one in found) >= 200
+    assert {(one.model, one.clock, one.resolution) for one in found} == {("ordered-sequence", "clock64", 0)}
+    (own,) = record.record_kernels([f"{CORPUS}/arrivals.py:ArriveExpectTx"], runs=3)
+    assert (own.model, own.file, len(own.runs)) == ("ArriveExpectTx", f"{CORPUS}/arrivals.py", 3)
+    with pytest.raises(SpecError, match="settings are for FILE"):
+        record.record_kernels(["async"], settings={"stages": 2})
+    with pytest.raises(SpecError, match="no kernel 'asink'"):
+        record.record_kernels(["asink"])
