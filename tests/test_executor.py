@@ -95,25 +95,6 @@ def test_warps_meet_before_what_one_of_them_does():
     assert [one.code for one in lowered.instructions] == ["meet", "arrive"]
 
 
-class WritesTwo(Pipeline):
-    """One operation that writes two buffers."""
-
-    x = tile(bytes=64, slots=2)
-
-    @role(warps=1)
-    def one(self):
-        first, second = self.x[0].write(tag=3), self.x[1].write(tag=4)
-        yield op.Touch("write", (*first.accesses, *second.accesses), (*first.tags, *second.tags))
-
-
-def test_each_buffer_that_is_written_has_a_number_and_its_own_tag():
-    written = lower(WritesTwo()).written
-    assert [(tag, [access.object for access in accesses]) for tag, accesses in written.values()] == [
-        (3, ["x[0]"]),
-        (4, ["x[1]"]),
-    ]
-
-
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @pytest.mark.parametrize("macros", [[], ["-DRECORD"], ["-DRECORD", "-DCLUSTER=2"]])
 def test_the_executor_compiles(tmp_path, macros):
