@@ -158,7 +158,12 @@ def _record(options: argparse.Namespace) -> int:
     if options.everything == bool(options.kernels):
         raise UsageError("which kernels? name some, or give --all")
     if options.everything:
-        record_all(options.output, lambda text: print(text, file=sys.stderr), every=options.every)
+        record_all(
+            options.output,
+            lambda text: print(text, file=sys.stderr),
+            every=options.every,
+            folder_of_faults=options.faults,
+        )
         return 0
     recordings = record_kernels(options.kernels, runs=options.runs, seed=options.seed, settings=dict(options.settings))
     write(recordings, options.output)

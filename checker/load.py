@@ -6,13 +6,14 @@ import importlib.util
 import os
 import sys
 import traceback
+from types import ModuleType
 
 from spec.errors import Source, SpecError
 from spec.pipeline import Pipeline, roles_of
 
 
-def load_classes(path: str, name: str = "") -> tuple[type[Pipeline], ...]:
-    """The Pipeline classes with roles that a file defines (not those that begin with _), or the one that is named."""
+def load_module(path: str) -> ModuleType:
+    """Executes a Python file; raises SpecError with the line where it cannot be."""
     if not os.path.isfile(path):
         raise SpecError(f"{path}: no such file")
     module_name = f"_verified_{os.path.splitext(os.path.basename(path))[0]}"
@@ -35,10 +36,16 @@ def load_classes(path: str, name: str = "") -> tuple[type[Pipeline], ...]:
         raise SpecError(f"{type(error).__name__}: {error}", _line_in(path, error)) from None
     finally:
         sys.path.remove(folder)
+    return module
+
+
+def load_classes(path: str, name: str = "") -> tuple[type[Pipeline], ...]:
+    """The Pipeline classes with roles that a file defines (not those that begin with _), or the one that is named."""
+    module = load_module(path)
     found = {
         key: value
         for key, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Pipeline) and value.__module__ == module_name
+        if isinstance(value, type) and issubclass(value, Pipeline) and value.__module__ == module.__name__
     }
     if name:
         if name not in found:

@@ -159,6 +159,9 @@ def make_parser() -> Parser:
     record.add_argument(
         "--every", type=whole(1, 10_000), default=3, metavar="N", help="with --all: one prediction in N (3)"
     )
+    record.add_argument(
+        "--faults", metavar="DIR", default="", help="with --all: also the pairs in CASES of its Python files"
+    )
     record.add_argument("-o", dest="output", metavar="FILE", required=True, help="where the recording goes")
 
     claims = commands.add_parser(

@@ -41,8 +41,9 @@ enum Code : int {
 
 struct Instruction {
   int code, a, b, c, d, e;
-  int gate;  // the step of a directed run that this is, or -1
+  int gate;  // the step of a directed run that this is, or -1: it waits for its turn for `patience` nanoseconds
   int hold;  // nanoseconds to wait before it
+  int late;  // this copy is to be late: copies to the host's memory that keep the copy engine busy before it
 };
 
 struct Role {
@@ -58,6 +59,7 @@ struct Event {
   unsigned low, high;
 };
 
+constexpr unsigned BALLAST = 1 << 14;  // bytes of a copy that keeps the copy engine busy
 constexpr int NAMED = 17;  // 16 named barriers, and what stands for __syncthreads
 
 __device__ __forceinline__ unsigned long long timer() {
@@ -120,6 +122,15 @@ struct Shared {
   int met[64];              // warps that have come to a meeting of a role's parts
 };
 
+// The turn is over once all warps of the role have taken it. Of a barrier of threads that is when they come to it.
+__device__ __forceinline__ void pass_on(Shared& shared, int* step, int gate, int who, int warps) {
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) {
+    __threadfence();
+    if (atomicAdd(&shared.passed[who], 1) % warps == warps - 1) atomicMax(step, gate + 1);
+  }
+}
+
 struct Run {
   const Instruction* instructions;
   unsigned* positions;         // by cluster, CTA and warp
@@ -175,8 +186,10 @@ __device__ unsigned long long arrive(int code, unsigned barrier, int count, int 
 
 extern "C" __global__ void executor(const Instruction* instructions, const Role* roles, int count, const int* barriers,
                                     int barrier_count, unsigned* positions, Event* events, int* abort, int* step,
-                                    const unsigned* sources, unsigned* output, unsigned stride, unsigned output_words,
-                                    unsigned limit, unsigned jitter, unsigned seed, int longest, int warps) {
+                                    const unsigned* sources, const unsigned* slow_sources, unsigned* ballast,
+                                    unsigned* output, unsigned stride, unsigned output_words,
+                                    unsigned limit, unsigned patience, unsigned jitter, unsigned seed,
+                                    int longest, int warps) {
   extern __shared__ __align__(1024) unsigned char memory[];
   __shared__ Shared shared;
   const unsigned base = static_cast<unsigned>(__cvta_generic_to_shared(memory));
@@ -250,6 +263,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
     const int thread = threadIdx.x - role.warp * 32;
     const bool active = thread < role.threads;
     unsigned long long token = 0;
+    bool ballasted = false;
     int at = role.begin;
     for (; at < role.end; ++at) {
       const Instruction i = instructions[at];
@@ -258,10 +272,26 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
         if (random % 4 == 0) __nanosleep(random / 4 % run.jitter);
       }
       if (i.gate >= 0) {
-        while (run.step[cluster] < i.gate && !over(run, cluster)) {}
+        const unsigned long long start = timer();
+        while (run.step[cluster] < i.gate && timer() - start < patience && !over(run, cluster)) {}
         if (run.abort[cluster]) break;
       }
+      const bool enters = i.gate >= 0 && (i.code == NAMED_SYNC || i.code == CTA_SYNC);
+      if (enters) pass_on(shared, step + cluster, i.gate, who, role.warps);
       if (i.hold) rest(i.hold);
+      if (i.late) {
+        if (thread == 1) {  // not the thread whose groups of copies the pipeline waits for
+          const unsigned size = bytes < BALLAST ? bytes / 16 * 16 : BALLAST;
+          for (int k = 0; k < i.late; ++k) {
+            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(ballast), "r"(base),
+                         "r"(size) : "memory");
+          }
+          asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+          ballasted = true;
+        }
+        __syncwarp();
+        rest(1000);
+      }
       unsigned waited = 0, low = 0xffffffffu, high = 0;
 #ifdef RECORD
       const unsigned long long before = now();
@@ -310,7 +340,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
           break;
         case LOAD:
           if (thread == 0) {
-            const unsigned* source = run.sources + static_cast<size_t>(i.d) * run.stride;
+            const unsigned* source = (i.late ? slow_sources : run.sources) + static_cast<size_t>(i.d) * run.stride;
             if (i.e) {
               asm volatile(
                   "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
@@ -431,15 +461,10 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
             Event{before, after, static_cast<unsigned>(at), waited, low, high};
       }
 #endif
-      if (i.gate >= 0) {
-        __syncwarp();
-        if (lane == 0) {
-          __threadfence();
-          if (atomicAdd(&shared.passed[who], 1) % role.warps == role.warps - 1) run.step[cluster] = i.gate + 1;
-        }
-      }
+      if (i.gate >= 0 && !enters) pass_on(shared, step + cluster, i.gate, who, role.warps);
     }
     if (lane == 0) positions[place] = at - role.begin;
+    if (ballasted) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   }
   __syncwarp();
   if (lane == 0) atomicAdd(&shared.ended, 1);

@@ -68,6 +68,9 @@ FUNCTION int choose(uint64_t random, const State& s) {
   return (int)(other % OPERATIONS);
 }
 
+// The pending count of a token that an arrival returns in this state.
+FUNCTION unsigned counted(const State& s) { return s.pending ? s.pending : NONE_PENDING; }
+
 // Waits until an asynchronous arrival has shown itself; 0 if it does not in time.
 DEVICE unsigned has_arrived(unsigned barrier, const State& before, const State& after, bool completes) {
   unsigned seen = 0;
@@ -76,7 +79,7 @@ DEVICE unsigned has_arrived(unsigned barrier, const State& before, const State& 
     while (timer() - start < ASYNCHRONOUS) {}  // the byte that the one form is compiled to cannot be seen to go
     do {
       seen = completes ? test_parity(barrier, before.phase)
-                       : pending_count(arrive(barrier, 0)) == after.pending;
+                       : pending_count(arrive(barrier, 0)) == counted(after);
     } while (!seen && timer() - start < ASYNCHRONOUS * 100);
   }
   return __shfl_sync(0xffffffffu, seen, 0);
@@ -91,7 +94,7 @@ DEVICE int differs(const Operation& one, const State& before, unsigned outcome, 
     return *got == *expected ? 0 : FAILS_WAIT;
   }
   if (!one.has_token) return 0;
-  const unsigned others = one.lanes - 1, pending = before.pending;
+  const unsigned others = one.lanes - 1, pending = counted(before);
   const unsigned low = pending - one.count * others, sum = one.lanes * pending - one.count * others * one.lanes / 2;
   *expected = low;
   if (seen.low == low && seen.high == pending && seen.sum == sum) return 0;

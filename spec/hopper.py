@@ -19,6 +19,10 @@ from spec.expr import FALSE, TRUE, Expr, Lit, any_of, where
 
 COUNT_LIMIT = (1 << 20) - 1
 """Largest expected or pending arrival count, and largest magnitude of the tx-count (9.7.13.15.2)."""
+NONE_PENDING = 1 << 20
+"""What mbarrier.pending_count gives where no arrival was pending and only bytes were awaited, measured on an H100. PTX
+(9.7.13.15.17) says the pending count, which is 0; a larger one is given as it is.
+"""
 COUNT_WIDTH = 20
 TX_WIDTH = 22
 """Two's complement: the sum of two legal tx-counts still fits."""
@@ -109,7 +113,11 @@ def inval(b: Mbarrier) -> Step:
 
 
 def expect_tx(b: Mbarrier, count: int) -> Step:
-    """mbarrier.expect_tx (9.7.13.15.11): tx += count. It is not followed by a test for completion."""
+    """mbarrier.expect_tx (9.7.13.15.11): tx += count. PTX does not follow it by a test for completion.
+
+    Where it brings a negative tx-count to 0 while no arrival is pending, an H100 was measured to complete the phase,
+    and to begin the next one as ever. PTX leaves it open, so that a program must not depend on it.
+    """
     tx = b.tx + Lit(count, b.tx.width)
     return Step(
         when=TRUE,
@@ -121,7 +129,8 @@ def expect_tx(b: Mbarrier, count: int) -> Step:
             Illegal(
                 "tx-count",
                 (b.pending == 0) & (tx == 0),
-                "expect_tx makes the bytes match with no arrival pending: PTX does not say whether the phase completes",
+                "expect_tx makes the bytes match with no arrival pending: PTX does not say whether the phase completes (an"
+                " H100 completes it)",
             ),
         ),
     )
@@ -196,13 +205,29 @@ def cp_async_arrive(b: Mbarrier) -> Step:
 
     The arrival itself, when all earlier cp.async of the thread are done, is `arrive(b, 1)`; with .noinc it is all
     there is.
+
+    For sm_90a ptxas writes one byte more expected and one delivered when the copies are done, which comes to the same.
+    Measured on an H100: where no copy is outstanding, the delivery can take effect first. At the ends of the tx-count's
+    range, and where it makes the bytes match for a moment while no arrival is pending, it does not come to the same.
     """
     overflow = b.pending == Lit((1 << b.pending.width) - 1, b.pending.width)
+    zero, edge = Lit(0, b.tx.width), Lit(min(COUNT_LIMIT, (1 << b.tx.width - 1) - 1), b.tx.width)
+    back = zero - b.tx
+    at_edge = (b.tx == edge) | (back == edge) | (b.pending == 0) & ((b.tx == 1) | (back == 1))
     return Step(
         when=TRUE,
         then={"pending": b.pending + 1},
         completes=FALSE,
-        illegal=(_dead(b), Illegal("arrival-count", overflow, "the pending count exceeds 2^20-1")),
+        illegal=(
+            _dead(b),
+            Illegal("arrival-count", overflow, "the pending count exceeds 2^20-1"),
+            Illegal(
+                "tx-count",
+                at_edge,
+                "cp.async.mbarrier.arrive expects a byte and delivers it, in either order: here the phase may complete"
+                " early or the tx-count leave its range",
+            ),
+        ),
     )
 
 

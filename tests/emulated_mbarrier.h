@@ -58,7 +58,7 @@ DEVICE void signal(long arrivals, long bytes, bool tests) {
   }
 }
 DEVICE Token token_of() { return (Token)(object_.phase & 1) << 63 | (Token)object_.pending; }
-DEVICE unsigned pending_count(Token token) { return (unsigned)(token & 0xfffff); }
+DEVICE unsigned pending_count(Token token) { return token & 0xfffff ? (unsigned)(token & 0xfffff) : 1u << 20; }
 DEVICE unsigned test_parity(unsigned, unsigned parity) { return (object_.phase & 1) != parity; }
 DEVICE Token arrive(unsigned, unsigned count) {
   const Token token = token_of();

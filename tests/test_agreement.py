@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from corpus.table import CASES
+from corpus_table import CASES
 
 from checker.prove.bounded import bounded
 from checker.search import explore

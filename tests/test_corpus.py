@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 import pytest
-from corpus.table import CASES, LEFT_OUT, MODULES, Case
+from corpus_table import CASES, LEFT_OUT, MODULES, Case
 
 from checker.result import PROPERTIES
 from checker.search import Exploration, explore, is_undetermined

@@ -6,10 +6,11 @@ import shutil
 import subprocess
 
 import pytest
+from corpus.named_barriers import CountsTwoWarpsOfFive
 from simulated import Overwrites
 
 from checker.hardware.device import sources
-from checker.hardware.directed import directions, wrong_data
+from checker.hardware.directed import directions, race_directions, with_turns_of, wrong_data
 from checker.hardware.lower import CODES, lower
 from checker.hardware.run import Event, RoleRun, Run
 from checker.search import explore
@@ -19,6 +20,27 @@ from spec.epilogue import Epilogue
 from spec.errors import SpecError
 from spec.library import TmaAsync
 from spec.pipeline import Pipeline, barrier, role, tile
+
+
+class Twice(Overwrites):
+    """The same, and the producer waits for nothing in between."""
+
+    @role(warps=1)
+    def producer(self):
+        for k in range(2):
+            yield self.full[0].arrive_expect_tx(1024)
+            yield self.a[0].load(signals=self.full[0], tag=k)
+
+
+class TwoMmas(Pipeline):
+    a = tile(bytes=1024)
+    b = tile(bytes=1024)
+
+    @role(warps=4)
+    def consumer(self):
+        for _ in range(2):
+            yield self.mma(self.a[0], self.b[0], commit=True)
+        yield self.mma_wait(0)
 
 
 def test_codes_are_those_of_the_kernel():
@@ -134,6 +156,68 @@ def test_the_steps_of_a_schedule_take_turns():
     assert turns == list(range(free.steps))
     consumer = next(way for way in held if way.held == "consumer").roles[1].instructions
     assert [(one.code, one.gate, one.hold > 0) for one in consumer][-1] == ("read", free.steps, True)
+
+
+def test_the_other_access_of_a_race_may_come_first():
+    pipeline = Overwrites()
+    plan = lower(pipeline)
+    machine = compile_programs(pipeline, plan.programs)
+    actions = explore(machine).violations["race"].actions
+    last = machine.actions[actions[-1]].role
+    ways = race_directions(plan, machine, actions)
+    assert {way.steps for way in ways} == {ways[0].steps, ways[0].steps - 1}
+    assert any(way.held == last and way.steps < ways[0].steps for way in ways)
+
+
+def test_a_copy_in_flight_can_be_made_late():
+    """And no other: the first one is there before anything else happens."""
+    pipeline = Overwrites()
+    plan = lower(pipeline)
+    machine = compile_programs(pipeline, plan.programs)
+    stale = explore(machine).violations["stale-read"].actions
+    ways = directions(plan, machine, stale[: stale.index(stale[-1])])
+    late = [way for way in ways if way.late]
+    assert late and len(late) * 2 == len(ways)
+    loads = [[one.late > 0 for one in way.roles[0].instructions if one.code == "load"] for way in (ways[0], late[0])]
+    assert loads[0] == [False, False] and loads[1][1]
+    assert all(not one.late for one in late[0].roles[1].instructions)
+
+
+def test_the_turn_of_a_barrier_of_threads_is_to_come_to_it():
+    pipeline = CountsTwoWarpsOfFive()
+    plan = lower(pipeline)
+    machine = compile_programs(pipeline, plan.programs)
+    way, *_ = directions(plan, machine, explore(machine).violations["deadlock"].actions)
+    (epilogue,) = [role for role in way.roles if role.name == "epilogue"]
+    assert [one.gate for one in epilogue.instructions if one.code == "named_sync"] == [8]
+
+
+def test_the_twin_takes_the_turns_of_what_it_has_too():
+    plan, twin = lower(Twice()), lower(Overwrites())
+    machine = compile_programs(Twice(), plan.programs)
+    roles = directions(plan, machine, explore(machine).violations["stale-read"].actions)[0].roles
+    own = with_turns_of(twin, roles)
+    assert [role.name for role in own] == [role.name for role in twin.roles]
+    assert [one.code for role in own for one in role.instructions] == [
+        one.code for role in twin.roles for one in role.instructions
+    ]
+    (producer, _), (gated, _) = own, roles
+    kept = [(one.code, one.gate) for one in producer.instructions]
+    assert kept[:2] == [(one.code, one.gate) for one in gated.instructions[:2]] and ("wait", -1) in kept
+    assert len([gate for _, gate in kept if gate >= 0]) == 4
+
+
+@pytest.mark.parametrize(
+    ("second", "wrong"),
+    [((("a", 2, 2), ("b", 3, 3)), "b changed"), ((("a", 2, 2), ("b", 2, 2)), "")],
+)
+def test_an_mma_reads_its_operands_until_it_is_waited_for(second, wrong):
+    """Two MMAs of the same buffers are in flight: each reading belongs to its own."""
+    plan = lower(TwoMmas())
+    first, again = (("a", 1, 1), ("b", 1, 1)), (("a", 2, 2), ("b", 2, 2))
+    events = [Event(0, 0, 1, False, first), Event(1, 1, 2, False, again), Event(2, 2, 3, False, (*first, *second))]
+    found = wrong_data(plan, Run(False, (RoleRun("consumer", -1, tuple(events)),)))
+    assert wrong in found and bool(found) == bool(wrong)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from checker.hardware.generate import (
     transition,
     vocabulary,
 )
-from checker.hardware.menu import VERBS, WAITS, Operation, left_out, meant, menu, operation
+from checker.hardware.menu import VERBS, WAITS, Operation, meant, menu, operation
 from checker.hardware.reference import Reference
 from spec.errors import SpecError
 from spec.expr import Lit, evaluate
@@ -156,7 +156,7 @@ def by_the_spec(one: Operation, state: dict[str, int], keep: int) -> tuple[int, 
     other = one.verb.endswith(".parity") and not evaluate(meant(one, b.phase, unseen), {})
     reference = Reference({name: state[name] for name in PARTS}, state["unseen"], {0: state["age"]}, 1)
     taken = reference.take(one)
-    if isinstance(taken, Illegal) or other or evaluate(left_out(one, b), {}):
+    if isinstance(taken, Illegal) or other:
         return ILLEGAL, state
     completes = reference.unseen > state["unseen"]
     passes = taken if one.verb in WAITS else 1

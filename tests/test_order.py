@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from corpus.table import CASES
+from corpus_table import CASES
 from test_order_conditions import ReadsInFlight, corpus
 from test_reduction import soup
 

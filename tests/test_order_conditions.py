@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from corpus.table import CASES
+from corpus_table import CASES
 
 from checker.order import confirm, ctas, lifetime, meetings, memory, order, signals
 from checker.order.run import Run

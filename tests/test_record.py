@@ -210,6 +210,16 @@ def test_the_table_goes_on_behind_what_faults_or_hangs(tmp_path, monkeypatch):
     assert said[-1] == "4 of 4 run"
 
 
+def test_a_mistake_in_what_runs_the_cases_is_no_fault(tmp_path, monkeypatch):
+    """As when the GPU's runs cannot be read: it must not be taken for what the GPU did."""
+    monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
+    script = "import sys; from checker.hardware import record; "
+    script += "record.react = lambda *a: 1 // 0; record._work(sys.argv[1], int(sys.argv[2]))"
+    monkeypatch.setattr(record, "WORKER", (sys.executable, "-c", script))
+    with pytest.raises(SpecError, match="ZeroDivisionError"):
+        record.table([Case("tma-async", (("stages", 1), ("trips", 1), ("bytes", 16)))], print)
+
+
 def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
     rows = [
@@ -243,7 +253,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
 def test_what_is_predicted(case, verdict, stuck):
     prediction = predict(case)
     assert (prediction.verdict, prediction.stuck) == (verdict, stuck)
-    assert bool(prediction.actions) == (verdict == "deadlock")
+    assert bool(prediction.schedules) == (verdict == "deadlock")
 
 
 def test_the_reaction_of_each_kind_of_case(monkeypatch):
@@ -261,10 +271,10 @@ def test_the_reaction_of_each_kind_of_case(monkeypatch):
     monkeypatch.setattr(Simulated, "run", run)
     assert reactions.react(case, Prediction("proved"), runs=3) == Reaction(3, hangs=1, wrong=1)
     assert seen == [(3, 2000, None)]
-    stuck = reactions.react(case, Prediction("deadlock", ("producer",)), runs=3)
+    stuck = reactions.react(case, Prediction("deadlock", ("producer",), schedules=((),)), runs=3)
     assert stuck == Reaction(3, hangs=1, same=False, stuck=("producer",), taken=3)
     assert seen[-1][0] == 3 and seen[-1][2]
-    race = reactions.react(case, Prediction("race", actions=(0, 1)), directed=3)
+    race = reactions.react(case, Prediction("race", schedules=((0, 1),)), directed=3)
     assert race == Reaction(3, hangs=1, wrong=1, held="", taken=1)
     assert len(seen) > 3
 

@@ -1,4 +1,5 @@
-"""The pipelines whose predictions are put to the GPU: every epilogue of a box of sizes, and the mutants of the library.
+"""The pipelines whose predictions are put to the GPU: every epilogue of a box of sizes, the mutants of the library, and
+faults that a folder of Python files defines.
 
 A case is named by its model, its parameters and, if it is a mutant, by what was changed; that is what is kept with what
 the GPU did, so that another version of the specification can be held to it.
@@ -8,11 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from checker.collectives import MODELS
+from checker.hardware.lower import lower
+from checker.load import load_classes, load_module
 from checker.mutation.catalogue import Model, mutants_of
 from checker.mutation.models import models
 from spec.epilogue import Epilogue
@@ -27,19 +31,31 @@ TRIPS = 4
 
 @dataclass(frozen=True)
 class Case:
-    """model: its name; parameters that are not the defaults; mutant: what is changed, or nothing."""
+    """model: its name, or FILE.py:CLASS; parameters that are not the defaults; mutant: what is changed, or nothing.
+    right: model and parameters of the pipeline without the fault, where it is not that of the mutant.
+    """
 
     model: str
     parameters: tuple[tuple[str, Any], ...]
     mutant: str = ""
+    right: tuple[str, tuple[tuple[str, Any], ...]] | None = None
 
     @property
     def label(self) -> str:
         return " ".join([self.model, *(f"{name}={value}" for name, value in self.parameters), self.mutant]).rstrip()
 
+    def line(self) -> dict[str, Any]:
+        """As JSON."""
+        line = {"model": self.model, "parameters": dict(self.parameters), "mutant": self.mutant}
+        return {**line, "right": (self.right[0], dict(self.right[1]))} if self.right else line
+
+    def twin(self) -> Case | None:
+        """The same without the fault, if it is known."""
+        return Case(*self.right) if self.right else Case(self.model, self.parameters) if self.mutant else None
+
     def pipeline(self) -> Pipeline:
         """Raises SpecError where the change leaves no meaning, or there is no such mutant any more."""
-        kernel, parameters = KERNELS[self.model], dict(self.parameters)
+        kernel, parameters = _kernel(self.model), dict(self.parameters)
         if not self.mutant:
             return kernel(**parameters)
         model = Model(kernel, parameters, thin=True)
@@ -47,6 +63,43 @@ class Case:
         if found is None:
             raise SpecError(f"{self.model} has no mutant {self.mutant!r}")
         return found.of(model)  # type: ignore[no-any-return]
+
+
+def _kernel(model: str) -> type[Pipeline]:
+    path, _, name = model.rpartition(":")
+    return load_classes(path, name)[0] if path else KERNELS[model]
+
+
+def faults(folder: str) -> Iterator[Case]:
+    """The rows of CASES, (name, faulty pipeline, ..., right pipelines), of the Python files in a folder. The twin
+    of each is the first right one that the executor can run.
+
+    Raises SpecError if no file has any.
+    """
+    found = False
+    for path in sorted(Path(folder).glob("[a-z]*.py")):
+        for _, broken, *_, fixed in getattr(load_module(str(path)), "CASES", ()):
+            found = True
+            right = next((one for one in fixed if _can_run(one)), None)
+            yield replace(_named(path, broken), right=None if right is None else _key(_named(path, right)))
+    if not found:
+        raise SpecError(f"{folder}: no Python file in it has a list CASES of faulty pipelines and their twins")
+
+
+def _can_run(pipeline: Pipeline) -> bool:
+    try:
+        lower(pipeline)
+    except SpecError:
+        return False
+    return True
+
+
+def _named(path: Path, pipeline: Pipeline) -> Case:
+    return Case(f"{path.as_posix()}:{type(pipeline).__name__}", tuple(pipeline.parameters().items()))
+
+
+def _key(case: Case) -> tuple[str, tuple[tuple[str, Any], ...]]:
+    return case.model, case.parameters
 
 
 @lru_cache(maxsize=4)

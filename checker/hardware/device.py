@@ -46,6 +46,10 @@ def sources() -> Path:
     return installed if installed.is_dir() else Path(str(files("checker"))).parent / "kernels"
 
 
+class Fault(SpecError):
+    """A launch that ended by an error: the process has no GPU any more."""
+
+
 class Module:
     """A CUDA source compiled for sm_90a with macros; its kernels are launched by name."""
 
@@ -61,7 +65,7 @@ class Module:
     def launch(
         self, kernel: str, grid: int, block: int, arguments: tuple[Any, ...], *, shared: int = 0, cluster: int = 1
     ) -> None:
-        """Starts a kernel and waits for its end; raises SpecError if the launch faults. shared: bytes of dynamic
+        """Starts a kernel and waits for its end; raises Fault if the launch faults. shared: bytes of dynamic
         shared memory. cluster: CTAs of a cluster, along x.
         """
         function = self.module.get_function(kernel)
@@ -74,7 +78,15 @@ class Module:
                 _launch_cluster(function.kernel.ptr, grid, block, arguments, shared, cluster)
             self.cupy.cuda.runtime.deviceSynchronize()
         except (self.cupy.cuda.runtime.CUDARuntimeError, self.cupy.cuda.driver.CUDADriverError) as error:
-            raise SpecError(f"the launch of {kernel} faults: {error}") from error
+            raise Fault(f"the launch of {kernel} faults: {error}") from error
+
+    def on_host(self, array: Any) -> Any:
+        """A copy of an array in memory of the host that kernels can reach, slowly."""
+        memory = self.cupy.cuda.alloc_pinned_memory(array.nbytes)
+        ctypes.memmove(memory.ptr, array.get().ctypes.data, array.nbytes)
+        mapped = self.cupy.cuda.UnownedMemory(memory.ptr, array.nbytes, memory, 0)
+        pointer = self.cupy.cuda.MemoryPointer(mapped, 0)
+        return self.cupy.ndarray(array.shape, array.dtype, memptr=pointer)
 
 
 class _Attribute(ctypes.Structure):

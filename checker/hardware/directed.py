@@ -4,14 +4,16 @@ Each step of a role that can be held waits for its turn on a counter in global m
 Until the schedule has been taken, no role goes beyond its last step in it, so that a wait that is to be lapped does not
 pass before. Then everything runs freely, except that one of the roles that stand before accesses may be held for a
 while: a race is two accesses that nothing orders, and held back, one comes after all that should have come after it.
-Copies land by themselves: where the schedule lets one land, the next step waits for a while, but nothing keeps one
-from landing before. Barriers of threads order their steps themselves.
+Copies land by themselves: where the schedule lets one land, the next step waits for a while. Those that are in flight
+at its end, or while other steps are taken, can be made late: they come from the host's memory, and behind much else
+that the copy engine is given to do. Of a barrier of threads, a turn is to come to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 
 from checker.hardware.lower import Instruction, Lowered, Plan
 from checker.hardware.run import Run
@@ -22,30 +24,47 @@ HELD = 60_000
 """Nanoseconds for which a role is held: longer than everything else takes."""
 LANDING = 6_000
 """Nanoseconds in which a copy surely lands."""
-FREE = ("named_sync", "cta_sync", "meet", "nothing")
+BUSY = 8
+"""Copies that keep the copy engine busy before one that is to be late."""
+PATIENCE = 20_000
+"""Nanoseconds that a step of the twin waits for a turn that may never come."""
+FREE = ("meet", "nothing")
 """Instructions that are not held in their turn: they go on when others come."""
 
 
 @dataclass(frozen=True)
 class Direction:
-    """The roles with gates and a hold. held: the role that is held at the end, or nobody."""
+    """The roles with gates and a hold. held: the role that is held at the end, or nobody. late: copies that are in
+    flight at the end, or while other steps are taken, are made late.
+    """
 
     roles: tuple[Lowered, ...]
     held: str
     steps: int
+    late: bool = False
 
 
 def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
-    """The ways to run a schedule: one that holds nobody at its end, and one for each role that may be held there."""
+    """The ways to run a schedule: one that holds nobody at its end, one for each role that may be held there, and both
+    with late copies if any can be.
+    """
     at = {role.name: 0 for role in machine.roles}
     turns: dict[str, dict[int, int]] = {role.name: {} for role in machine.roles}
     steps = 0
     codes = {role.name: _by_node(role) for role in plan.roles}
     landed: set[int] = set()
+    flying: list[tuple[str, int, tuple[str, ...], int]] = []
+    slow: set[tuple[str, int]] = set()
     for index in actions:
         action = machine.actions[index]
         if action.location is None:
             landed.add(steps)
+            buffers = _landing(machine, index)
+            gone = next((copy for copy in flying if set(copy[2]) & buffers), None)
+            if gone is not None:
+                flying.remove(gone)
+                if steps > gone[3]:
+                    slow.add(gone[:2])
             continue
         if action.target is not None:
             at[action.role] = action.target
@@ -54,17 +73,72 @@ def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Dir
         if waiting and action.location not in turns[action.role]:
             turns[action.role][action.location] = steps
             steps += waiting
+        flying += [(*copy, steps) for copy in _copy(plan, action.role, action.location)]
     candidates = [role.name for role in machine.roles if _accesses(plan, role.name, at[role.name])]
+    slow.update(copy[:2] for copy in flying)
     return [
         Direction(
             tuple(
-                _gated(role, turns[role.name], at[role.name], steps, role.name == held, landed) for role in plan.roles
+                _gated(role, turns[role.name], at[role.name], steps, role.name == held, landed, slow if late else ())
+                for role in plan.roles
             ),
             held,
             steps,
+            late,
         )
+        for late in ((False, True) if slow else (False,))
         for held in ("", *candidates)
     ]
+
+
+def race_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
+    """The ways to run the schedule of a race, which ends in one of two accesses that nothing orders: with it, and up to
+    it, so that the other one may come first.
+    """
+    return [*directions(plan, machine, actions), *directions(plan, machine, actions[:-1])]
+
+
+def _copy(plan: Plan, role: str, node: int) -> list[tuple[str, int, tuple[str, ...]]]:
+    """The copy that a node starts: role, node, and the buffers that it fills. Inside an operation none starts."""
+    if node >= len(plan.nodes[role]):
+        return []
+    match plan.nodes[role][node].operation:
+        case op.Load() as load:
+            return [(role, node, tuple(access.object for access, _ in load.destinations))]
+        case op.Store():
+            return [(role, node, ())]
+    return []
+
+
+def _landing(machine: Machine, index: int) -> set[str]:
+    """The buffers of the copy whose landing an action is."""
+    touched = dict(machine.actions[index].updates)
+    return {copy.buffer for copy in machine.structure.copies if copy.variable in touched or copy.pieces in touched}
+
+
+def with_turns_of(twin: Plan, roles: Sequence[Lowered]) -> tuple[Lowered, ...]:
+    """The twin of a directed pipeline, with the turns and holds of the roles where the programs agree.
+
+    What the faulty pipeline does in a turn the right one may have to wait with, so its gates must be passed in the end:
+    it is run with PATIENCE.
+    """
+    directed = {role.name: role for role in roles}
+    return tuple(
+        replace(role, instructions=_as_directed(role.instructions, directed[role.name].instructions))
+        if role.name in directed
+        else role
+        for role in twin.roles
+    )
+
+
+def _as_directed(own: Sequence[Instruction], theirs: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    ours, others = ([(one.code, one.a, one.b, one.c, one.object) for one in some] for some in (own, theirs))
+    found = list(own)
+    for block in SequenceMatcher(None, ours, others, autojunk=False).get_matching_blocks():
+        for offset in range(block.size):
+            like = theirs[block.b + offset]
+            found[block.a + offset] = replace(found[block.a + offset], gate=like.gate, hold=like.hold, late=like.late)
+    return tuple(found)
 
 
 def _by_node(role: Lowered) -> dict[int, list[Instruction]]:
@@ -85,9 +159,17 @@ def _accesses(plan: Plan, role: str, node: int) -> bool:
     return False
 
 
-def _gated(role: Lowered, turns: dict[int, int], last: int, steps: int, held: bool, landed: Collection[int]) -> Lowered:
+def _gated(
+    role: Lowered,
+    turns: dict[int, int],
+    last: int,
+    steps: int,
+    held: bool,
+    landed: Collection[int],
+    slow: Collection[tuple[str, int]],
+) -> Lowered:
     """The role's instructions with their turns. What it does from node `last` on comes after the schedule, or late.
-    landed: the turns before which a copy lands.
+    landed: the turns before which a copy lands. slow: role and node of the copies that are made late.
     """
     given: dict[int, int] = {}
     instructions = []
@@ -100,6 +182,8 @@ def _gated(role: Lowered, turns: dict[int, int], last: int, steps: int, held: bo
             turn = turns[node] + given.get(node, 0)
             instruction = replace(instruction, gate=turn, hold=LANDING * (turn in landed))
             given[node] = given.get(node, 0) + 1
+        if (role.name, node) in slow and instruction.code in ("load", "store"):
+            instruction = replace(instruction, late=BUSY)
         instructions.append(instruction)
     return replace(role, instructions=tuple(instructions))
 
@@ -107,22 +191,27 @@ def _gated(role: Lowered, turns: dict[int, int], last: int, steps: int, held: bo
 def wrong_data(plan: Plan, run: Run) -> str:
     """The first read of a run that found other words than its tag says, words of two writes, or none; or nothing."""
     for role_run in run.roles:
-        sampled: dict[str, tuple[int, int]] = {}
+        reading: list[tuple[str, int, int]] = []  # by MMAs in flight, the oldest first
         for event in role_run.events:
             operation = plan.nodes[role_run.name][event.node].operation
+            tags: list[Hashable] = []
+            if isinstance(operation, op.Touch):
+                pairs = zip(operation.accesses, operation.tags, strict=True)
+                tags = [tag for access, tag in pairs if access.space == "shared"]
             for nth, (buffer, low, high) in enumerate(event.reads):
                 if low != high:
                     return f"{role_run.name} found words of writes {low} and {high} in {buffer}"
-                if isinstance(operation, op.Touch):
-                    sampled[buffer] = (low, high)
-                    expected = operation.tags[nth]
-                    tag = _tag(plan, low)
-                    if expected is not None and low and tag != expected:
-                        return f"{role_run.name} found {buffer} of {tag!r}, not of {expected!r}"
-                    if not low and buffer not in plan.pipeline.layout.holds:
-                        return f"{role_run.name} found nothing in {buffer}"
-                elif sampled.get(buffer, (low, high)) != (low, high):
-                    return f"{buffer} changed while the MMA of {role_run.name} read it"
+                if not isinstance(operation, op.Touch):
+                    if reading.pop(0) != (buffer, low, high):
+                        return f"{buffer} changed while the MMA of {role_run.name} read it"
+                    continue
+                if operation.kind == "mma":
+                    reading.append((buffer, low, high))
+                tag = _tag(plan, low)
+                if tags[nth] is not None and low and tag != tags[nth]:
+                    return f"{role_run.name} found {buffer} of {tag!r}, not of {tags[nth]!r}"
+                if not low and buffer not in plan.pipeline.layout.holds:
+                    return f"{role_run.name} found nothing in {buffer}"
     for (role, node, access, _), (low, high) in zip(plan.stores, run.stored, strict=True):
         store = plan.nodes[role][node].operation
         assert isinstance(store, op.Store)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from checker.hardware.menu import ARRIVALS, OTHER_VERBS, PLACES, PLAIN, VERBS, Operation, left_out, meant, step_of
+from checker.hardware.menu import ARRIVALS, OTHER_VERBS, PLACES, PLAIN, VERBS, Operation, meant, step_of
 from checker.read_c import c_source
 from spec.expr import Expr, Field, Lit, apply, where
-from spec.hopper import COUNT_WIDTH, TX_WIDTH, Mbarrier, saturating_increment, violated
+from spec.hopper import COUNT_WIDTH, NONE_PENDING, TX_WIDTH, Mbarrier, saturating_increment, violated
 
 PARTS = {"alive": 1, "phase": 1, "expected": COUNT_WIDTH, "pending": COUNT_WIDTH, "tx": TX_WIDTH, "observed": 1}
 GHOSTS = {"age": 2, "unseen": 2}
@@ -45,7 +45,7 @@ def transition(one: Operation, *, cautious: bool = False) -> Transition:
     b = Mbarrier(**{name: fields[name] for name in PARTS})
     age, unseen = fields["age"], fields["unseen"]
     step = step_of(one, b, unseen, age)
-    illegal = violated(step.illegal) | left_out(one, b)
+    illegal = violated(step.illegal)
     if cautious and "tx" in step.then:
         pending, sign = step.then.get("pending", b.pending), Lit(1 << TX_WIDTH - 1, TX_WIDTH)
         illegal = illegal | (pending == 0) & ((step.then["tx"] & sign) != 0)
@@ -99,7 +99,7 @@ def generated(entries: tuple[Operation, ...], *, cautious: bool = False) -> str:
     return "\n".join(
         [
             f"enum Answer {{ ILLEGAL = {ILLEGAL}, COMPLETES = {COMPLETES}, PASSES = {PASSES} }};",
-            f"enum {{ OPERATIONS = {len(entries)}, TX_WIDTH = {TX_WIDTH} }};",
+            f"enum {{ OPERATIONS = {len(entries)}, TX_WIDTH = {TX_WIDTH}, NONE_PENDING = {NONE_PENDING} }};",
             "typedef struct State {",
             *(f"  uint32_t {name};" for name in STATE),
             "} State;",

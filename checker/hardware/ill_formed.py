@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import chain
@@ -42,7 +42,9 @@ FAULT = 3
 LONGEST = 64
 """Operations of a sequence, at most."""
 UNWRITTEN = -(1 << 31)
-BATCH = 5
+EACH = 6
+"""Sequences of a kind that are done where all are done: the driver needs a second or so for every fault."""
+BATCH = 6
 SECONDS = 30
 """After which a process that does a batch is ended."""
 TIME_IS_UP = "its time is up"
@@ -150,9 +152,12 @@ def run_one(name: str, index: int, cubin: Cubin | None = None) -> bool:
     return bool(code)
 
 
-def run_all(processes: int = 12, *, names: Sequence[str] = (), twins: bool = True) -> list[Reaction]:
-    """Every sequence of these kinds, or of all, and the twins; raises SpecError where there is no GPU or no nvcc."""
-    chosen = {name: len(kinds()[name].specimens) for name in names or kinds()}
+def run_all(processes: int = 4, *, each: int = EACH, twins: bool = True) -> Iterator[Reaction]:
+    """The first `each` sequences of every kind, and their twins, as they are done.
+
+    Raises SpecError where there is no GPU or no nvcc.
+    """
+    chosen = {name: min(each, len(kind.specimens)) for name, kind in kinds().items()}
     jobs = [(name, list(range(size))) for name, size in chosen.items()]
     if twins:
         jobs += [
@@ -163,8 +168,9 @@ def run_all(processes: int = 12, *, names: Sequence[str] = (), twins: bool = Tru
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(processes) as pool:
         path = Path(folder) / "ill_formed.cubin"
         path.write_bytes(compiled(text()))
-        done = list(pool.map(lambda batch: list(_batch(str(path), *batch)), batches))
-    return list(chain(*done))
+        waiting = [pool.submit(lambda batch: list(_batch(str(path), *batch)), batch) for batch in batches]
+        for done in as_completed(waiting):
+            yield from done.result()
 
 
 def _batch(cubin: str, name: str, indices: list[int]) -> Iterator[Reaction]:

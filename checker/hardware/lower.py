@@ -72,10 +72,11 @@ class Instruction:
     object: str = ""
     gate: int = -1
     hold: int = 0
+    late: int = 0
 
     def words(self) -> tuple[int, ...]:
         """As struct Instruction."""
-        return CODES.index(self.code), self.a, self.b, self.c, self.d, self.e, self.gate, self.hold
+        return CODES.index(self.code), self.a, self.b, self.c, self.d, self.e, self.gate, self.hold, self.late
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def lower(pipeline: Pipeline) -> Plan:
             f"the roles need {max(free)} warps of a CTA, and one more watches: {MOST_THREADS // WARP} is most"
         )
     regions = {region.object: region for region in pipeline.layout.regions}
-    shared = max(region.stop for region in regions.values() if region.space == "shared")
+    shared = max((region.stop for region in regions.values() if region.space == "shared"), default=0)
     if shared > MOST_SHARED:
         raise SpecError(f"{shared} bytes of shared memory: a CTA has {MOST_SHARED}; give smaller stages, or fewer")
     barriers = tuple(

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checker.hardware.device import Module, sources
+from checker.hardware.device import Fault, Module, sources
 from checker.hardware.generate import STATE, generated, vocabulary
 from checker.hardware.menu import Operation, menu
 from spec.errors import SpecError
@@ -89,7 +89,7 @@ def fuzz(
     entries that are left out. cautious: no state is entered in which no arrival is pending and the tx-count is
     negative, which the spec allows an arrival to bring about. limit: seconds.
 
-    Raises SpecError if the launch faults; the process has no GPU any more then, and another one, with trace, is told
+    Raises Fault if the launch faults; the process has no GPU any more then, and another one, with trace, is told
     the operation that each block did last.
     """
     entries = menu(cluster=cluster)
@@ -118,8 +118,8 @@ def fuzz(
     begin = time.perf_counter()
     try:
         module.launch("fuzz", groups * size, WARP, arguments, cluster=size)
-    except SpecError as error:
-        raise SpecError(f"{error.what}; {_last(entries, pinned, blocks)}") from error
+    except Fault as error:
+        raise Fault(f"{error.what}; {_last(entries, pinned, blocks)}") from error
     seconds = time.perf_counter() - begin
     return _report(entries, counts.get().tolist(), records.get().reshape(groups, RECORD).tolist(), seconds, first)
 

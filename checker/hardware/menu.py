@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from spec import hopper
 from spec.errors import SpecError
-from spec.expr import FALSE, Expr, Lit
+from spec.expr import Expr
 from spec.hopper import COUNT_LIMIT, Mbarrier, Step
 
 VERBS = (
@@ -160,18 +160,6 @@ def meant(one: Operation, phase: Expr, unseen: Expr) -> Expr:
     """Whether a wait for a parity at a distance names the parity of the phase that it is meant for."""
     odd = (unseen & 1) == 1
     return (phase ^ odd) == ((one.operand or 0) ^ 1 ^ (one.distance or 0)) & 1
-
-
-def left_out(one: Operation, b: Mbarrier) -> Expr:
-    """Legal states in which the fuzzer does not try an operation, because the launch might fault.
-
-    ptxas makes two instructions of cp.async.mbarrier.arrive: one byte is expected, and completed later. This is not one
-    arrival more and one less where that byte does not fit, or makes the bytes match with no arrival pending.
-    """
-    if one.verb != "cp.async.mbarrier.arrive":
-        return FALSE
-    last = Lit((1 << b.tx.width) - 1, b.tx.width)
-    return (b.tx == COUNT_LIMIT) | ((b.pending == 0) & (b.tx == last))
 
 
 def menu(*, cluster: bool = False) -> tuple[Operation, ...]:

@@ -8,11 +8,19 @@ left to the table of ill-formed operations, and what waits for registers is left
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from checker.hardware.cases import Case
-from checker.hardware.directed import directions, wrong_data
+from checker.hardware.directed import (
+    PATIENCE,
+    Direction,
+    directions,
+    race_directions,
+    with_turns_of,
+    wrong_data,
+)
 from checker.hardware.lower import lower
 from checker.hardware.run import Executor, observed
 from checker.search import explore, is_undetermined
@@ -31,13 +39,14 @@ WRONG = ("race", "stale-read")
 class Prediction:
     """verdict: "proved", "deadlock", "race", "faults", "other" (violated in a way that a run need not show),
     "undetermined" or "refused". stuck: roles. others: some other role can still go on where the deadlock's schedule
-    ends, and so may be stuck too in the end. actions: the schedule of the deadlock or race, by number.
+    ends, and so may be stuck too in the end. schedules: of the deadlock, or of the races, each the numbers of its
+    actions.
     """
 
     verdict: str
     stuck: tuple[str, ...] = ()
     others: bool = False
-    actions: tuple[int, ...] = ()
+    schedules: tuple[tuple[int, ...], ...] = ()
     why: str = ""
 
 
@@ -54,8 +63,12 @@ class Reaction:
     """All runs left the same roles behind."""
     stuck: tuple[str, ...] = ()
     held: str = ""
+    late: bool = False
+    """Copies in flight at the end of the schedule were made late."""
     taken: int = -1
     """Runs that took their whole schedule; -1: none was given, or it is not known."""
+    twin_wrong: int = -1
+    """Runs of the right pipeline, with the same turns and holds, that found wrong words or hung; -1: it was not run."""
     fault: bool = False
 
 
@@ -68,14 +81,8 @@ class Row:
     def line(self) -> dict[str, Any]:
         """As JSON."""
         prediction = asdict(self.prediction)
-        prediction.pop("actions")
-        return {
-            "model": self.case.model,
-            "parameters": dict(self.case.parameters),
-            "mutant": self.case.mutant,
-            "predicted": prediction,
-            "did": asdict(self.reaction),
-        }
+        prediction.pop("schedules")
+        return {**self.case.line(), "predicted": prediction, "did": asdict(self.reaction)}
 
 
 def predict(case: Case, states: int = STATES) -> Prediction:
@@ -101,10 +108,10 @@ def predict(case: Case, states: int = STATES) -> Prediction:
         if any(place.op.startswith("setmaxnreg") for place in ends.values()):
             return Prediction("other", why="a deadlock of setmaxnreg")
         others = any(not place.final for role, place in ends.items() if role not in one.stuck)
-        return Prediction("deadlock", tuple(sorted(one.stuck)), others, one.actions)
-    for name in WRONG:
-        if name in violations:
-            return Prediction("race", (), False, violations[name].actions, name)
+        return Prediction("deadlock", tuple(sorted(one.stuck)), others, (one.actions,))
+    shown = [name for name in WRONG if name in violations]
+    if shown:
+        return Prediction("race", (), False, tuple(violations[name].actions for name in shown), shown[0])
     return Prediction("other", why=", ".join(violations))
 
 
@@ -149,18 +156,40 @@ def react(case: Case, prediction: Prediction, *, runs: int = 20, directed: int =
         seen = observed(done)
         return Reaction(runs, seen.hangs, sum(bool(wrong_data(plan, run)) for run in done))
     machine = compile_programs(pipeline, plan.programs)
-    ways = directions(plan, machine, prediction.actions)
     if prediction.verdict == "deadlock":
-        done = executor.run(runs, limit=3_000_000, roles=ways[0].roles)
-        seen = observed(done)
-        stuck = next((roles for run, roles in zip(done, seen.stuck, strict=True) if run.hangs), ())
-        taken = sum(run.steps >= ways[0].steps for run in done)
-        return Reaction(runs, seen.hangs, 0, len(set(seen.stuck)) == 1, stuck, taken=taken)
-    best = Reaction()
+        return _deadlock(
+            executor, runs, [way for way in directions(plan, machine, prediction.schedules[0]) if not way.held]
+        )
+    ways = [way for actions in prediction.schedules for way in race_directions(plan, machine, actions)]
+    best, best_way = Reaction(), ways[0]
     for way in ways:
         done = executor.run(directed, limit=3_000_000, roles=way.roles)
         wrong = sum(bool(wrong_data(plan, run)) for run in done)
         if wrong > best.wrong or not best.runs:
             taken = sum(run.steps >= way.steps for run in done)
-            best = Reaction(directed, observed(done).hangs, wrong, held=way.held, taken=taken)
+            best = Reaction(directed, observed(done).hangs, wrong, held=way.held, taken=taken, late=way.late)
+            best_way = way
+        if best.wrong == directed:
+            break
+    twin = case.twin()
+    if twin is None or not best.wrong:
+        return best
+    right = lower(twin.pipeline())
+    roles = with_turns_of(right, best_way.roles)
+    done = Executor(right).run(directed, patience=PATIENCE, roles=roles)
+    return replace(best, twin_wrong=sum(run.hangs or bool(wrong_data(right, run)) for run in done))
+
+
+def _deadlock(executor: Executor, runs: int, ways: Sequence[Direction]) -> Reaction:
+    """Of the first way in which every run takes its whole schedule, or else of the one in which most do."""
+    best = Reaction()
+    for way in ways:
+        done = executor.run(runs, limit=3_000_000, roles=way.roles)
+        taken = sum(run.steps >= way.steps for run in done)
+        if taken > best.taken:
+            seen = observed(done)
+            stuck = next((roles for run, roles in zip(done, seen.stuck, strict=True) if run.hangs), ())
+            best = Reaction(runs, seen.hangs, 0, len(set(seen.stuck)) == 1, stuck, late=way.late, taken=taken)
+        if taken == runs:
+            break
     return best

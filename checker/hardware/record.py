@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
@@ -19,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from checker.files import write_whole
-from checker.hardware.cases import Case, epilogues, mutants
-from checker.hardware.device import gpu
+from checker.hardware.cases import Case, epilogues, faults, mutants
+from checker.hardware.device import Fault, gpu
 from checker.hardware.lower import lower
+from checker.hardware.mbarrier_tables import record_fuzz, record_reactions
 from checker.hardware.reactions import Prediction, Reaction, Row, predict, react
 from checker.hardware.recording import Recording, recorded, write
 from checker.hardware.run import Executor
@@ -35,6 +37,8 @@ RUNS = 200
 JITTER = 2000
 TICK = 32
 """Nanoseconds: every reading of globaltimer that was recorded on an H100 is a multiple of it."""
+FAULT, MISTAKE = 3, 4
+"""Exit codes of a process that runs cases: of a launch that faults, and of anything else that stops it."""
 TESTED = ("proved", "deadlock", "race")
 PATIENCE = 60.0
 """Seconds without a row after which a process is given up: its kernel cannot be stopped by its own watch."""
@@ -75,14 +79,23 @@ def resolution(cluster: int) -> int:
     return 0 if cluster == 1 else TICK
 
 
-def record_all(directory: str, progress: Progress, *, every: int = 1) -> None:
-    """Records all kernels and the table of predictions. every: of the mutants and epilogues, only every so manieth."""
+def record_all(directory: str, progress: Progress, *, every: int = 1, folder_of_faults: str = "") -> None:
+    """Records all kernels and the tables of predictions. every: of the mutants and epilogues, only every so manieth.
+    folder_of_faults: of Python files with pairs of pipelines, for a table of their own.
+    """
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     progress("kernels")
     write(record_kernels(kernels()), str(folder / "kernels.jsonl.gz"))
-    for name, cases in (("epilogues", epilogues()), ("mutants", mutants())):
-        rows = table(list(cases)[::every], lambda text, name=name: progress(f"{name}: {text}"))  # type: ignore[misc]
+    progress("mbarriers")
+    record_fuzz(str(folder / "mbarriers.jsonl.gz"))
+    progress("ill-formed operations")
+    record_reactions(str(folder / "ill_formed.jsonl.gz"))
+    tables = {"epilogues": list(epilogues())[::every], "mutants": list(mutants())[::every]}
+    if folder_of_faults:
+        tables["faults"] = list(faults(folder_of_faults))
+    for name, cases in tables.items():
+        rows = table(cases, lambda text, name=name: progress(f"{name}: {text}"))  # type: ignore[misc]
         write_table(rows, str(folder / f"{name}.jsonl.gz"))
 
 
@@ -95,7 +108,7 @@ def table(cases: Sequence[Case], progress: Progress) -> list[Row]:
     progress(f"{len(rows)} predicted, {len(tested)} to run")
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder) / "rows.json"
-        work.write_text(json.dumps([[*_case(rows[i].case), asdict(rows[i].prediction)] for i in tested]))
+        work.write_text(json.dumps([[rows[i].case.line(), asdict(rows[i].prediction)] for i in tested]))
         start = 0
         while start < len(tested):
             reactions = _process(work, start)
@@ -107,15 +120,25 @@ def table(cases: Sequence[Case], progress: Progress) -> list[Row]:
     return rows
 
 
-def _case(case: Case) -> tuple[str, dict[str, Any], str]:
-    return case.model, dict(case.parameters), case.mutant
+def _case(line: dict[str, Any]) -> Case:
+    """From its line."""
+    right = line.get("right")
+    return Case(
+        line["model"],
+        tuple(line["parameters"].items()),
+        line["mutant"],
+        None if right is None else (right[0], tuple(right[1].items())),
+    )
 
 
 def _process(work: Path, start: int) -> list[Reaction]:
-    """Reactions from a process of its own, up to its end; the last one is a fault if it ended too early."""
+    """Reactions from a process of its own, up to its end; the last one is a fault if it ended too early.
+
+    Raises SpecError if it ended by a mistake of its own.
+    """
     command = [*WORKER, str(work), str(start)]
-    with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, stdout=output, stderr=errors)
         before, size = -1, 0
         while size > before:
             before = size
@@ -129,6 +152,9 @@ def _process(work: Path, start: int) -> list[Reaction]:
             process.wait()
         output.seek(0)
         lines = [line for line in output.read().splitlines() if line.endswith("}")]
+        if process.returncode == MISTAKE:
+            errors.seek(0)
+            raise SpecError(f"what runs the cases fails: {errors.read()[-1000:].strip()}")
     found = [_reaction(json.loads(line)) for line in lines]
     whole = len(json.loads(work.read_text())) - start
     return found if len(found) == whole else [*found, Reaction(fault=True)]
@@ -140,9 +166,15 @@ def _reaction(line: dict[str, Any]) -> Reaction:
 
 def _work(path: str, start: int) -> None:
     """The process: a reaction a line."""
-    for model, parameters, mutant, prediction in json.loads(Path(path).read_text())[start:]:
-        one = Prediction(**{**prediction, "stuck": (), "actions": tuple(prediction["actions"])})
-        reaction = react(Case(model, tuple(parameters.items()), mutant), one)
+    for case, prediction in json.loads(Path(path).read_text())[start:]:
+        one = Prediction(**{**prediction, "stuck": (), "schedules": tuple(map(tuple, prediction["schedules"]))})
+        try:
+            reaction = react(_case(case), one)
+        except Fault:
+            os._exit(FAULT)
+        except Exception:
+            traceback.print_exc()
+            os._exit(MISTAKE)
         print(json.dumps(asdict(reaction)), flush=True)
 
 
@@ -159,7 +191,7 @@ def read_table(path: str) -> list[Row]:
         _, *lines = text.read().splitlines()
     return [
         Row(
-            Case(line["model"], tuple(line["parameters"].items()), line["mutant"]),
+            _case(line),
             Prediction(**{**line["predicted"], "stuck": tuple(line["predicted"]["stuck"])}),
             _reaction(line["did"]),
         )

@@ -9,7 +9,7 @@ from checker.hardware.generate import PARTS
 from checker.hardware.menu import OTHER_VERBS, WAITS, Operation, operation, step_of
 from spec.errors import SpecError
 from spec.expr import TRUE, Expr, Lit, evaluate
-from spec.hopper import Illegal, Mbarrier, Step
+from spec.hopper import NONE_PENDING, Illegal, Mbarrier, Step
 
 Answer = int | Illegal | None
 """Whether a wait passes; the pending count before an arrival; what is illegal; None where there is nothing to see."""
@@ -60,7 +60,7 @@ class Reference:
 
     def _move(self, one: Operation, step: Step, here: int) -> Answer:
         passes, completes = self._value(step.when), self._value(step.completes)
-        answer = passes if one.verb in WAITS else self.state["pending"] if one.has_token else None
+        answer = passes if one.verb in WAITS else self._pending_count() if one.has_token else None
         if not passes:
             return answer
         after = {name: self._value(expr) for name, expr in step.then.items() if name in PARTS}
@@ -74,6 +74,9 @@ class Reference:
         elif one.has_token:
             self.ages[here] = completes
         return answer
+
+    def _pending_count(self) -> int:
+        return self.state["pending"] or NONE_PENDING
 
     def _age(self, one: Operation) -> Lit:
         position = one.operand if one.operand is not None else max(self.ages, default=-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from checker.hardware.directed import directions, wrong_data
+from checker.hardware.directed import directions, race_directions, wrong_data
 from checker.hardware.lower import lower
 from checker.hardware.run import Executor, observed
 from checker.replay import pipeline_of, trace_of
@@ -30,10 +30,14 @@ def replay_on_gpu(path: str, result: Result, runs: int) -> Result:
     plan = lower(pipeline)
     machine = compile_programs(pipeline, plan.programs)
     numbers = {action.name: index for index, action in enumerate(machine.actions)}
-    ways = directions(plan, machine, [numbers[step.action] for step in trace.steps])
+    schedule = [numbers[step.action] for step in trace.steps]
     executor = Executor(plan)
     if trace.property == "deadlock":
-        seen = observed(executor.run(runs, limit=LIMIT, roles=ways[0].roles))
+        for way in [way for way in directions(plan, machine, schedule) if not way.held]:
+            done = executor.run(runs, limit=LIMIT, roles=way.roles)
+            if all(run.steps >= way.steps for run in done):
+                break
+        seen = observed(done)
         predicted = tuple(sorted(blocked.role for blocked in trace.blocked))
         same = sum(stuck == predicted for stuck in seen.stuck)
         note = (
@@ -41,14 +45,18 @@ def replay_on_gpu(path: str, result: Result, runs: int) -> Result:
             " predicted"
         )
         return replace(result, notes=(*result.notes, note))
-    best = (-1, 0, "", "")
+    ways = race_directions(plan, machine, schedule)
+    best = (-1, 0, ways[0], "")
     for way in ways:
         done = executor.run(runs, limit=LIMIT, roles=way.roles)
         found = [wrong_data(plan, run) for run in done]
         wrong = sum(map(bool, found))
         if wrong > best[0]:
-            best = (wrong, observed(done).hangs, way.held, next((one for one in found if one), ""))
-    wrong, hangs, held, example = best
-    note = f"on the GPU: wrong data in {wrong} of {runs} runs" + (f", {held} held back" if held else "")
+            best = (wrong, observed(done).hangs, way, next((one for one in found if one), ""))
+        if wrong == runs:
+            break
+    wrong, hangs, way, example = best
+    note = f"on the GPU: wrong data in {wrong} of {runs} runs" + (f", {way.held} held back" if way.held else "")
+    note += ", copies in flight made late" if way.late else ""
     note += (f"; {example}" if example else "") + (f"; {hangs} runs hang" if hangs else "")
     return replace(result, notes=(*result.notes, note))

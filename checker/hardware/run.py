@@ -12,6 +12,10 @@ from spec.errors import SpecError
 
 EVENT_WORDS = 8
 """32-bit words of struct Event: two clocks of 64 bits, the instruction, whether it waited, two words that were read."""
+BALLAST = 1 << 14
+"""Bytes of a copy that keeps the copy engine busy."""
+NEVER = (1 << 32) - 1
+"""Nanoseconds of patience that end after every limit."""
 WARP = 32
 SPARE = 4096
 """Shared memory that is left for the executor itself, bytes."""
@@ -76,10 +80,18 @@ class Executor:
         self.module = Module((sources() / "executor.cu").read_text(), macros)
 
     def run(
-        self, runs: int, *, seed: int = 0, jitter: int = 0, limit: int = 20_000_000, roles: Sequence[Lowered] = ()
+        self,
+        runs: int,
+        *,
+        seed: int = 0,
+        jitter: int = 0,
+        limit: int = 20_000_000,
+        patience: int = 0,
+        roles: Sequence[Lowered] = (),
     ) -> list[Run]:
         """Executes the plan in `runs` clusters. jitter: up to so many nanoseconds before some instructions. limit:
-        nanoseconds after which waits give up. roles: with gates or holds, instead of the plan's.
+        nanoseconds after which waits give up. patience: nanoseconds after which a gate is passed out of turn; 0: never.
+        roles: with gates or holds, instead of the plan's.
         """
         cupy, plan = self.module.cupy, self.plan
         roles = tuple(roles) or plan.roles
@@ -98,6 +110,10 @@ class Executor:
         output = cupy.zeros(runs * max(plan.output // 4, 1), dtype=cupy.uint32)
         aborted = cupy.zeros(runs, dtype=cupy.int32)
         steps = cupy.zeros(runs, dtype=cupy.int32)
+        words_of_copies = cupy.ascontiguousarray(cupy.repeat(numbers[:, None], stride, axis=1))
+        late = any(one.late for role in roles for one in role.instructions)
+        slow = self.module.on_host(words_of_copies) if late else words_of_copies
+        ballast = self.module.on_host(cupy.zeros(BALLAST // 4, dtype=cupy.uint32)) if late else output
         self.module.launch(
             "executor",
             ctas,
@@ -112,11 +128,14 @@ class Executor:
                 events,
                 aborted,
                 steps,
-                cupy.ascontiguousarray(cupy.repeat(numbers[:, None], stride, axis=1)),
+                words_of_copies,
+                slow,
+                ballast,
                 output,
                 _int(cupy, stride),
                 _int(cupy, plan.output // 4),
                 _int(cupy, limit),
+                _int(cupy, patience or NEVER),
                 _int(cupy, jitter),
                 _int(cupy, seed),
                 _int(cupy, longest),

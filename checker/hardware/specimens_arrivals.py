@@ -154,6 +154,25 @@ def arrivals() -> Iterator[Kind]:
             for d in (*dull, *duller)
         ],
     )
+    asynchronous = "cp.async.mbarrier.arrive"
+    yield kind(
+        "cp-async-edge",
+        "cp.async.mbarrier.arrive, which expects a byte and delivers one, at an end of the tx-count's range",
+        [
+            (f"init {n}; {verb} {COUNT_LIMIT}; {asynchronous}", f"init {n}; {verb} {COUNT_LIMIT - 1}; {asynchronous}")
+            for n in (1, 2, 4, 32, 128)
+            for verb in ("expect_tx", "complete_tx")
+        ],
+    )
+    yield kind(
+        "cp-async-bytes-match",
+        "the same where it makes the bytes match for a moment, and no arrival is pending",
+        [
+            (f"init {n}; {one.format(1)}; {asynchronous}", f"init {n}; {one.format(2)}; {asynchronous}")
+            for n in (1, 2, 4, 32, 128)
+            for one in (f"complete_tx {{}}; arrive {n}", f"expect_tx {{}}; arrive {n}")
+        ],
+    )
     yield kind(
         "noinc-one-too-many",
         "no arrival is pending for cp.async.mbarrier.arrive.noinc",

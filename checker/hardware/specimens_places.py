@@ -118,7 +118,6 @@ def addresses() -> Iterator[Kind]:
 
 
 def legal() -> Iterator[Kind]:
-    asynchronous = "cp.async.mbarrier.arrive"
     yield kind(
         "legal-last-arrival-early",
         "the last arrival comes while more bytes are delivered than expected; others are expected later",
@@ -126,19 +125,6 @@ def legal() -> Iterator[Kind]:
             (f"init {n}; complete_tx {b}; arrive {n}; expect_tx {2 * b}; complete_tx {b}", "")
             for n, b in zip(COUNTS, (*BYTES[:9], 5))
         ],
-        LEGAL,
-    )
-    yield kind(
-        "legal-cp-async-full",
-        "cp.async.mbarrier.arrive, which is compiled to one byte expected and delivered, at the largest tx-count",
-        [(f"init {n}; expect_tx {COUNT_LIMIT}; {asynchronous}", "") for n in COUNTS[:-1]]
-        + [(f"init 1; arrive.expect_tx {COUNT_LIMIT}; {asynchronous}", "")],
-        LEGAL,
-    )
-    yield kind(
-        "legal-cp-async-negative",
-        "the same at a tx-count of -1 with no arrival pending",
-        [(f"init {n}; complete_tx 1; arrive {n}; {asynchronous}", "") for n in COUNTS],
         LEGAL,
     )
     yield kind(

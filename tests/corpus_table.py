@@ -19,6 +19,7 @@ from corpus import (
     transactions,
     trips,
 )
+
 from spec.pipeline import Pipeline
 
 
