@@ -43,7 +43,7 @@ struct Instruction {
   int code, a, b, c, d, e;
   int gate;  // the step of a directed run that this is, or -1: it waits for its turn for `patience` nanoseconds
   int hold;  // nanoseconds to wait before it
-  int late;  // this copy is to be late: copies to the host's memory that keep the copy engine busy before it
+  int late;  // prefetches that keep the copy engine busy, so that this copy is late
 };
 
 struct Role {
@@ -59,7 +59,7 @@ struct Event {
   unsigned low, high;
 };
 
-constexpr unsigned BALLAST = 1 << 14;  // bytes of a copy that keeps the copy engine busy
+constexpr unsigned BALLAST = 1 << 16;  // bytes of a prefetch
 constexpr int NAMED = 17;  // 16 named barriers, and what stands for __syncthreads
 
 __device__ __forceinline__ unsigned long long timer() {
@@ -186,8 +186,8 @@ __device__ unsigned long long arrive(int code, unsigned barrier, int count, int 
 
 extern "C" __global__ void executor(const Instruction* instructions, const Role* roles, int count, const int* barriers,
                                     int barrier_count, unsigned* positions, Event* events, int* abort, int* step,
-                                    const unsigned* sources, const unsigned* slow_sources, unsigned* ballast,
-                                    unsigned* output, unsigned stride, unsigned output_words,
+                                    const unsigned* sources, const unsigned* ballast, unsigned* output,
+                                    unsigned stride, unsigned output_words,
                                     unsigned limit, unsigned patience, unsigned jitter, unsigned seed,
                                     int longest, int warps) {
   extern __shared__ __align__(1024) unsigned char memory[];
@@ -263,7 +263,6 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
     const int thread = threadIdx.x - role.warp * 32;
     const bool active = thread < role.threads;
     unsigned long long token = 0;
-    bool ballasted = false;
     int at = role.begin;
     for (; at < role.end; ++at) {
       const Instruction i = instructions[at];
@@ -279,18 +278,10 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
       const bool enters = i.gate >= 0 && (i.code == NAMED_SYNC || i.code == CTA_SYNC);
       if (enters) pass_on(shared, step + cluster, i.gate, who, role.warps);
       if (i.hold) rest(i.hold);
-      if (i.late) {
-        if (thread == 1) {  // not the thread whose groups of copies the pipeline waits for
-          const unsigned size = bytes < BALLAST ? bytes / 16 * 16 : BALLAST;
-          for (int k = 0; k < i.late; ++k) {
-            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(ballast), "r"(base),
-                         "r"(size) : "memory");
-          }
-          asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-          ballasted = true;
+      if (i.late && thread == 0) {
+        for (int k = 0; k < i.late; ++k) {
+          asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(ballast), "r"(BALLAST) : "memory");
         }
-        __syncwarp();
-        rest(1000);
       }
       unsigned waited = 0, low = 0xffffffffu, high = 0;
 #ifdef RECORD
@@ -340,7 +331,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
           break;
         case LOAD:
           if (thread == 0) {
-            const unsigned* source = (i.late ? slow_sources : run.sources) + static_cast<size_t>(i.d) * run.stride;
+            const unsigned* source = run.sources + static_cast<size_t>(i.d) * run.stride;
             if (i.e) {
               asm volatile(
                   "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
@@ -464,7 +455,6 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
       if (i.gate >= 0 && !enters) pass_on(shared, step + cluster, i.gate, who, role.warps);
     }
     if (lane == 0) positions[place] = at - role.begin;
-    if (ballasted) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   }
   __syncwarp();
   if (lane == 0) atomicAdd(&shared.ended, 1);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -208,6 +209,38 @@ def test_the_table_goes_on_behind_what_faults_or_hangs(tmp_path, monkeypatch):
     assert [row.reaction.runs for row in rows] == [0, 0, 0, 0, 3]
     assert rows[2].reaction == Reaction() and rows[4].reaction.stuck == ("a",)
     assert said[-1] == "4 of 4 run"
+
+
+def test_everything_is_recorded(tmp_path, monkeypatch):
+    """Each part into its own file, and the tables of every so manieth case."""
+    asked = {}
+
+    def part(path):
+        Path(path).write_text("a part")
+
+    def react(work, start):
+        asked[len(asked)] = len(json.loads(work.read_text()))
+        return [Reaction(7)] * asked[len(asked) - 1]
+
+    cases = [Case("tma-async", (("stages", 1), ("trips", trips), ("bytes", 16))) for trips in (1, 2, 3)]
+    monkeypatch.setattr(record, "PARTS", {"one": part, "two": part})
+    monkeypatch.setattr(record, "_process", react)
+    monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
+    monkeypatch.setattr(record, "epilogues", lambda: cases)
+    monkeypatch.setattr(record, "mutants", lambda: cases[:1])
+    said = []
+    record.record_all(str(tmp_path / "all"), said.append, every=2, folder_of_faults=str(CORPUS))
+    names = {"one", "two", "epilogues", "mutants", "faults"}
+    assert {path.name for path in (tmp_path / "all").iterdir()} == {f"{name}.jsonl.gz" for name in names}
+    rows = record.read_table(str(tmp_path / "all" / "epilogues.jsonl.gz"))
+    assert [row.case for row in rows] == cases[::2] and all(row.reaction == Reaction(7) for row in rows)
+    rows = record.read_table(str(tmp_path / "all" / "faults.jsonl.gz"))
+    assert len(rows) > 100 and any(row.case.right for row in rows)
+    broken = next(row.case for row in rows if row.case.model.endswith(":ReadsBeforeItWaits"))
+    assert predict(broken).verdict == "race" and predict(broken.twin()).verdict == "proved"
+    assert said[:2] == ["one", "two"] and "epilogues: 2 predicted, 2 to run" in said
+    with pytest.raises(SpecError, match="no Python file in it has a list CASES"):
+        record.record_all(str(tmp_path / "all"), said.append, folder_of_faults=str(tmp_path))
 
 
 def test_a_mistake_in_what_runs_the_cases_is_no_fault(tmp_path, monkeypatch):

@@ -126,6 +126,8 @@ def test_what_the_tables_hold():
         (Prediction("deadlock", ("a",), others=True), Reaction(20, hangs=20, stuck=("b",)), "b are"),
         (Prediction("deadlock", ("a",)), Reaction(20, hangs=20, stuck=("a",), same=False), "20 of 20"),
         (Prediction("deadlock", ("a",)), Reaction(fault=True), "faults"),
+        (Prediction("deadlock", ("a",)), Reaction(20, hangs=20, stuck=("a", "b"), taken=19), ""),
+        (Prediction("deadlock", ("a",)), Reaction(20, hangs=19, stuck=("a",), taken=20), "19 of 20"),
         (Prediction("race"), Reaction(100, wrong=3), ""),
     ],
 )

@@ -80,14 +80,6 @@ class Module:
         except (self.cupy.cuda.runtime.CUDARuntimeError, self.cupy.cuda.driver.CUDADriverError) as error:
             raise Fault(f"the launch of {kernel} faults: {error}") from error
 
-    def on_host(self, array: Any) -> Any:
-        """A copy of an array in memory of the host that kernels can reach, slowly."""
-        memory = self.cupy.cuda.alloc_pinned_memory(array.nbytes)
-        ctypes.memmove(memory.ptr, array.get().ctypes.data, array.nbytes)
-        mapped = self.cupy.cuda.UnownedMemory(memory.ptr, array.nbytes, memory, 0)
-        pointer = self.cupy.cuda.MemoryPointer(mapped, 0)
-        return self.cupy.ndarray(array.shape, array.dtype, memptr=pointer)
-
 
 class _Attribute(ctypes.Structure):
     """CUlaunchAttribute: an id, padding, and a union of 64 bytes of which cluster dimensions use the first 12."""

@@ -5,8 +5,8 @@ Until the schedule has been taken, no role goes beyond its last step in it, so t
 pass before. Then everything runs freely, except that one of the roles that stand before accesses may be held for a
 while: a race is two accesses that nothing orders, and held back, one comes after all that should have come after it.
 Copies land by themselves: where the schedule lets one land, the next step waits for a while. Those that are in flight
-at its end, or while other steps are taken, can be made late: they come from the host's memory, and behind much else
-that the copy engine is given to do. Of a barrier of threads, a turn is to come to it.
+at its end, or while other steps are taken, can be made late, by giving the copy engine much else to do before them. Of
+a barrier of threads, a turn is to come to it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ HELD = 60_000
 """Nanoseconds for which a role is held: longer than everything else takes."""
 LANDING = 6_000
 """Nanoseconds in which a copy surely lands."""
-BUSY = 8
-"""Copies that keep the copy engine busy before one that is to be late."""
+BUSY = 96
+"""Prefetches of 64 KiB before a copy that is to be late: longer than a few dozen turns take."""
 PATIENCE = 20_000
 """Nanoseconds that a step of the twin waits for a turn that may never come."""
 FREE = ("meet", "nothing")
@@ -208,10 +208,11 @@ def wrong_data(plan: Plan, run: Run) -> str:
                 if operation.kind == "mma":
                     reading.append((buffer, low, high))
                 tag = _tag(plan, low)
-                if tags[nth] is not None and low and tag != tags[nth]:
-                    return f"{role_run.name} found {buffer} of {tag!r}, not of {tags[nth]!r}"
-                if not low and buffer not in plan.pipeline.layout.holds:
+                tag = tag if low else plan.pipeline.layout.holds.get(buffer)
+                if not low and tag is None:
                     return f"{role_run.name} found nothing in {buffer}"
+                if tags[nth] is not None and tag != tags[nth]:
+                    return f"{role_run.name} found {buffer} of {tag!r}, not of {tags[nth]!r}"
     for (role, node, access, _), (low, high) in zip(plan.stores, run.stored, strict=True):
         store = plan.nodes[role][node].operation
         assert isinstance(store, op.Store)

@@ -128,7 +128,8 @@ def _ends(machine: Machine, actions: tuple[int, ...]) -> dict[str, Location]:
 def contradicts(prediction: Prediction, reaction: Reaction) -> str:
     """What the GPU did that the prediction rules out, or nothing.
 
-    A race need not show wrong words, as when both writes are of the same; and after it anything may follow.
+    A race need not show wrong words, as when both writes are of the same; and after it anything may follow. A deadlock
+    whose schedule the GPU did not take, as when a copy lands before its turn, is no evidence either way.
     """
     hangs = f"{reaction.hangs} of {reaction.runs} runs hang"
     if prediction.verdict == "proved":
@@ -136,6 +137,8 @@ def contradicts(prediction: Prediction, reaction: Reaction) -> str:
             return "proved, and the launch faults" if reaction.fault else f"proved, and {hangs}"
         return f"proved, and {reaction.wrong} of {reaction.runs} runs find wrong words" if reaction.wrong else ""
     if prediction.verdict != "deadlock":
+        return ""
+    if not reaction.fault and -1 < reaction.taken < reaction.runs:
         return ""
     if reaction.fault or reaction.hangs < reaction.runs or not reaction.same:
         return f"a deadlock, and {'the launch faults' if reaction.fault else hangs}"

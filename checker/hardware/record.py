@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,30 +80,50 @@ def resolution(cluster: int) -> int:
     return 0 if cluster == 1 else TICK
 
 
+def _kernels(path: str) -> None:
+    write(record_kernels(kernels()), path)
+
+
+PARTS: dict[str, Callable[[str], object]] = {
+    "kernels": _kernels,
+    "mbarriers": record_fuzz,
+    "ill_formed": record_reactions,
+}
+"""What `record_all` writes beside the tables, by the name of the file."""
+
+
 def record_all(directory: str, progress: Progress, *, every: int = 1, folder_of_faults: str = "") -> None:
     """Records all kernels and the tables of predictions. every: of the mutants and epilogues, only every so manieth.
     folder_of_faults: of Python files with pairs of pipelines, for a table of their own.
     """
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    progress("kernels")
-    write(record_kernels(kernels()), str(folder / "kernels.jsonl.gz"))
-    progress("mbarriers")
-    record_fuzz(str(folder / "mbarriers.jsonl.gz"))
-    progress("ill-formed operations")
-    record_reactions(str(folder / "ill_formed.jsonl.gz"))
-    tables = {"epilogues": list(epilogues())[::every], "mutants": list(mutants())[::every]}
+    cases = {"epilogues": list(epilogues())[::every], "mutants": list(mutants())[::every]}
     if folder_of_faults:
-        tables["faults"] = list(faults(folder_of_faults))
-    for name, cases in tables.items():
-        rows = table(cases, lambda text, name=name: progress(f"{name}: {text}"))  # type: ignore[misc]
-        write_table(rows, str(folder / f"{name}.jsonl.gz"))
+        cases["faults"] = list(faults(folder_of_faults))
+    with ProcessPoolExecutor(max_workers=_workers()) as pool:
+        predicted = {name: pool.map(predict, some, chunksize=8) for name, some in cases.items()}  # meanwhile
+        for name, part in PARTS.items():
+            progress(name)
+            part(str(folder / f"{name}.jsonl.gz"))
+        for name, some in cases.items():
+            say = partial(_say, progress, name)
+            write_table(table(some, say, list(predicted[name])), str(folder / f"{name}.jsonl.gz"))
 
 
-def table(cases: Sequence[Case], progress: Progress) -> list[Row]:
-    """Predicts every case, and runs what a run can show."""
-    with ProcessPoolExecutor(max_workers=max(1, (os.cpu_count() or 2) - 1)) as pool:
-        predictions = list(pool.map(predict, cases, chunksize=8))
+def _say(progress: Progress, name: str, text: str) -> None:
+    progress(f"{name}: {text}")
+
+
+def _workers() -> int:
+    return max(1, (os.cpu_count() or 2) - 1)
+
+
+def table(cases: Sequence[Case], progress: Progress, predictions: Sequence[Prediction] = ()) -> list[Row]:
+    """Runs what a run can show of every case. predictions: of the cases, if they have been made."""
+    if not predictions:
+        with ProcessPoolExecutor(max_workers=_workers()) as pool:
+            predictions = list(pool.map(predict, cases, chunksize=8))
     rows = [Row(case, prediction) for case, prediction in zip(cases, predictions, strict=True)]
     tested = [index for index, row in enumerate(rows) if row.prediction.verdict in TESTED]
     progress(f"{len(rows)} predicted, {len(tested)} to run")

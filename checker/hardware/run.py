@@ -12,8 +12,8 @@ from spec.errors import SpecError
 
 EVENT_WORDS = 8
 """32-bit words of struct Event: two clocks of 64 bits, the instruction, whether it waited, two words that were read."""
-BALLAST = 1 << 14
-"""Bytes of a copy that keeps the copy engine busy."""
+BALLAST = 1 << 16
+"""Bytes that the executor prefetches, again and again, to keep the copy engine busy."""
 NEVER = (1 << 32) - 1
 """Nanoseconds of patience that end after every limit."""
 WARP = 32
@@ -111,9 +111,6 @@ class Executor:
         aborted = cupy.zeros(runs, dtype=cupy.int32)
         steps = cupy.zeros(runs, dtype=cupy.int32)
         words_of_copies = cupy.ascontiguousarray(cupy.repeat(numbers[:, None], stride, axis=1))
-        late = any(one.late for role in roles for one in role.instructions)
-        slow = self.module.on_host(words_of_copies) if late else words_of_copies
-        ballast = self.module.on_host(cupy.zeros(BALLAST // 4, dtype=cupy.uint32)) if late else output
         self.module.launch(
             "executor",
             ctas,
@@ -129,8 +126,7 @@ class Executor:
                 aborted,
                 steps,
                 words_of_copies,
-                slow,
-                ballast,
+                cupy.zeros(BALLAST // 4, dtype=cupy.uint32),
                 output,
                 _int(cupy, stride),
                 _int(cupy, plan.output // 4),
