@@ -152,12 +152,14 @@ def _log(options: argparse.Namespace) -> int:
 
 
 def _record(options: argparse.Namespace) -> int:
-    from checker.hardware.record import record_all, record_kernels
+    from checker.hardware.record import record_kernels
     from checker.hardware.recording import write
 
     if options.everything == bool(options.kernels):
         raise UsageError("which kernels? name some, or give --all")
     if options.everything:
+        from checker.hardware.everything import record_all
+
         record_all(
             options.output,
             lambda text: print(text, file=sys.stderr),

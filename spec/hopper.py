@@ -129,8 +129,8 @@ def expect_tx(b: Mbarrier, count: int) -> Step:
             Illegal(
                 "tx-count",
                 (b.pending == 0) & (tx == 0),
-                "expect_tx makes the bytes match with no arrival pending: PTX does not say whether the phase completes (an"
-                " H100 completes it)",
+                "expect_tx makes the bytes match with no arrival pending: PTX does not say whether the phase completes"
+                " (an H100 completes it)",
             ),
         ),
     )

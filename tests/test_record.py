@@ -13,7 +13,7 @@ import pytest
 from simulated import GPU, changed, later, model_of, simulated
 
 from checker.cli import main
-from checker.hardware import reactions, record
+from checker.hardware import everything, reactions, record
 from checker.hardware import replay as on_gpu
 from checker.hardware.cases import Case
 from checker.hardware.device import Gpu
@@ -171,8 +171,10 @@ def test_record_needs_to_know_what(tmp_path, capsys):
 def test_without_cupy_one_line_says_what_is_needed(tmp_path, capsys):
     if find_spec("cupy"):
         pytest.skip("CuPy is installed")
+    assert main(["record", "--all", "-o", str(tmp_path / "x")]) == 2
     assert main(["record", "tma-async", "-o", str(tmp_path / "x")]) == 2
-    error = capsys.readouterr().err
+    (error, again) = capsys.readouterr().err.splitlines()
+    assert error == again
     assert "sm90-verify[gpu]" in error and len(error.splitlines()) == 1 and not list(tmp_path.iterdir())
     trace = saved_trace(tmp_path, "transactions.py", "ReadsBeforeItWaits", "race")
     capsys.readouterr()
@@ -212,26 +214,31 @@ def test_the_table_goes_on_behind_what_faults_or_hangs(tmp_path, monkeypatch):
 
 
 def test_everything_is_recorded(tmp_path, monkeypatch):
-    """Each part into its own file, and the tables of every so manieth case."""
+    """A part that fails is told once all others are there; the tables are of every so manieth case."""
     asked = {}
 
-    def part(path):
-        Path(path).write_text("a part")
+    def part(folder):
+        (Path(folder) / "part").write_text("a part")
+
+    def fails(folder):
+        raise SpecError("no such thing")
 
     def react(work, start):
         asked[len(asked)] = len(json.loads(work.read_text()))
-        return [Reaction(7)] * asked[len(asked) - 1]
+        return [Reaction(7)] * asked[len(asked) - 1], ""
 
     cases = [Case("tma-async", (("stages", 1), ("trips", trips), ("bytes", 16))) for trips in (1, 2, 3)]
-    monkeypatch.setattr(record, "PARTS", {"one": part, "two": part})
+    monkeypatch.setattr(everything, "PARTS", {"one": fails, "two": part})
     monkeypatch.setattr(record, "_process", react)
     monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
-    monkeypatch.setattr(record, "epilogues", lambda: cases)
-    monkeypatch.setattr(record, "mutants", lambda: cases[:1])
+    monkeypatch.setattr(everything, "gpu", lambda: None)
+    monkeypatch.setattr(everything, "epilogues", lambda: cases)
+    monkeypatch.setattr(everything, "mutants", lambda: cases[:1])
     said = []
-    record.record_all(str(tmp_path / "all"), said.append, every=2, folder_of_faults=str(CORPUS))
-    names = {"one", "two", "epilogues", "mutants", "faults"}
-    assert {path.name for path in (tmp_path / "all").iterdir()} == {f"{name}.jsonl.gz" for name in names}
+    with pytest.raises(SpecError, match="one: no such thing"):
+        everything.record_all(str(tmp_path / "all"), said.append, every=2, folder_of_faults=str(CORPUS))
+    names = {f"{name}.jsonl.gz" for name in ("epilogues", "mutants", "faults")}
+    assert {path.name for path in (tmp_path / "all").iterdir()} == {"part"} | names
     rows = record.read_table(str(tmp_path / "all" / "epilogues.jsonl.gz"))
     assert [row.case for row in rows] == cases[::2] and all(row.reaction == Reaction(7) for row in rows)
     rows = record.read_table(str(tmp_path / "all" / "faults.jsonl.gz"))
@@ -240,7 +247,7 @@ def test_everything_is_recorded(tmp_path, monkeypatch):
     assert predict(broken).verdict == "race" and predict(broken.twin()).verdict == "proved"
     assert said[:2] == ["one", "two"] and "epilogues: 2 predicted, 2 to run" in said
     with pytest.raises(SpecError, match="no Python file in it has a list CASES"):
-        record.record_all(str(tmp_path / "all"), said.append, folder_of_faults=str(tmp_path))
+        everything.record_all(str(tmp_path / "all"), said.append, folder_of_faults=str(tmp_path))
 
 
 def test_a_mistake_in_what_runs_the_cases_is_no_fault(tmp_path, monkeypatch):
@@ -249,8 +256,13 @@ def test_a_mistake_in_what_runs_the_cases_is_no_fault(tmp_path, monkeypatch):
     script = "import sys; from checker.hardware import record; "
     script += "record.react = lambda *a: 1 // 0; record._work(sys.argv[1], int(sys.argv[2]))"
     monkeypatch.setattr(record, "WORKER", (sys.executable, "-c", script))
+    cases = [Case("tma-async", (("stages", 1), ("trips", trips), ("bytes", 16))) for trips in (1, 2)]
     with pytest.raises(SpecError, match="ZeroDivisionError"):
-        record.table([Case("tma-async", (("stages", 1), ("trips", 1), ("bytes", 16)))], print)
+        record.table(cases, print)
+    failed = []
+    rows = record.table(cases, print, failed=failed)
+    assert [row.reaction for row in rows] == [Reaction(), Reaction()]
+    assert len(failed) == 2 and all("ZeroDivisionError" in one for one in failed)
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):

@@ -16,19 +16,17 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from checker.files import write_whole
-from checker.hardware.cases import Case, epilogues, faults, mutants
+from checker.hardware.cases import Case
 from checker.hardware.device import Fault, gpu
 from checker.hardware.lower import lower
-from checker.hardware.mbarrier_tables import record_fuzz, record_reactions
 from checker.hardware.reactions import Prediction, Reaction, Row, predict, react
-from checker.hardware.recording import Recording, recorded, write
+from checker.hardware.recording import Recording, recorded
 from checker.hardware.run import Executor
-from checker.hardware.suite import kernels, pipelines
+from checker.hardware.suite import pipelines
 from checker.load import load_classes
 from spec.errors import SpecError
 from spec.pipeline import Pipeline
@@ -80,49 +78,22 @@ def resolution(cluster: int) -> int:
     return 0 if cluster == 1 else TICK
 
 
-def _kernels(path: str) -> None:
-    write(record_kernels(kernels()), path)
-
-
-PARTS: dict[str, Callable[[str], object]] = {
-    "kernels": _kernels,
-    "mbarriers": record_fuzz,
-    "ill_formed": record_reactions,
-}
-"""What `record_all` writes beside the tables, by the name of the file."""
-
-
-def record_all(directory: str, progress: Progress, *, every: int = 1, folder_of_faults: str = "") -> None:
-    """Records all kernels and the tables of predictions. every: of the mutants and epilogues, only every so manieth.
-    folder_of_faults: of Python files with pairs of pipelines, for a table of their own.
-    """
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
-    cases = {"epilogues": list(epilogues())[::every], "mutants": list(mutants())[::every]}
-    if folder_of_faults:
-        cases["faults"] = list(faults(folder_of_faults))
-    with ProcessPoolExecutor(max_workers=_workers()) as pool:
-        predicted = {name: pool.map(predict, some, chunksize=8) for name, some in cases.items()}  # meanwhile
-        for name, part in PARTS.items():
-            progress(name)
-            part(str(folder / f"{name}.jsonl.gz"))
-        for name, some in cases.items():
-            say = partial(_say, progress, name)
-            write_table(table(some, say, list(predicted[name])), str(folder / f"{name}.jsonl.gz"))
-
-
-def _say(progress: Progress, name: str, text: str) -> None:
-    progress(f"{name}: {text}")
-
-
-def _workers() -> int:
+def workers() -> int:
+    """Processes for what is computed without a GPU."""
     return max(1, (os.cpu_count() or 2) - 1)
 
 
-def table(cases: Sequence[Case], progress: Progress, predictions: Sequence[Prediction] = ()) -> list[Row]:
-    """Runs what a run can show of every case. predictions: of the cases, if they have been made."""
+def table(
+    cases: Sequence[Case],
+    progress: Progress,
+    predictions: Sequence[Prediction] = (),
+    failed: list[str] | None = None,
+) -> list[Row]:
+    """Runs what a run can show of every case. predictions: of the cases, if they have been made. failed: takes what
+    stops the run of a case other than a fault; without it, that is raised as SpecError.
+    """
     if not predictions:
-        with ProcessPoolExecutor(max_workers=_workers()) as pool:
+        with ProcessPoolExecutor(max_workers=workers()) as pool:
             predictions = list(pool.map(predict, cases, chunksize=8))
     rows = [Row(case, prediction) for case, prediction in zip(cases, predictions, strict=True)]
     tested = [index for index, row in enumerate(rows) if row.prediction.verdict in TESTED]
@@ -132,7 +103,12 @@ def table(cases: Sequence[Case], progress: Progress, predictions: Sequence[Predi
         work.write_text(json.dumps([[rows[i].case.line(), asdict(rows[i].prediction)] for i in tested]))
         start = 0
         while start < len(tested):
-            reactions = _process(work, start)
+            reactions, mistake = _process(work, start)
+            if mistake:
+                label = rows[tested[start + len(reactions) - 1]].case.label
+                if failed is None:
+                    raise SpecError(f"{label}: what runs it fails: {mistake}")
+                failed.append(f"{label}: {mistake}")
             for offset, reaction in enumerate(reactions):
                 index = tested[start + offset]
                 rows[index] = Row(rows[index].case, rows[index].prediction, reaction)
@@ -152,10 +128,9 @@ def _case(line: dict[str, Any]) -> Case:
     )
 
 
-def _process(work: Path, start: int) -> list[Reaction]:
-    """Reactions from a process of its own, up to its end; the last one is a fault if it ended too early.
-
-    Raises SpecError if it ended by a mistake of its own.
+def _process(work: Path, start: int) -> tuple[list[Reaction], str]:
+    """Reactions from a process of its own, up to its end; the last one is a fault if it ended too early. And what it
+    said if it ended by a mistake of its own: then the last one is none.
     """
     command = [*WORKER, str(work), str(start)]
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
@@ -173,12 +148,11 @@ def _process(work: Path, start: int) -> list[Reaction]:
             process.wait()
         output.seek(0)
         lines = [line for line in output.read().splitlines() if line.endswith("}")]
-        if process.returncode == MISTAKE:
-            errors.seek(0)
-            raise SpecError(f"what runs the cases fails: {errors.read()[-1000:].strip()}")
+        errors.seek(0)
+        mistake = errors.read()[-1000:].strip() if process.returncode == MISTAKE else ""
     found = [_reaction(json.loads(line)) for line in lines]
     whole = len(json.loads(work.read_text())) - start
-    return found if len(found) == whole else [*found, Reaction(fault=True)]
+    return (found if len(found) == whole else [*found, Reaction(fault=not mistake)]), mistake
 
 
 def _reaction(line: dict[str, Any]) -> Reaction:

@@ -1,0 +1,81 @@
+"""`verify record --all`: all that is kept of what a GPU did, made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from checker.hardware import gemm_record, pipelines_record
+from checker.hardware.cases import epilogues, faults, mutants
+from checker.hardware.device import gpu
+from checker.hardware.mbarrier_tables import record_fuzz, record_reactions
+from checker.hardware.reactions import predict
+from checker.hardware.record import Progress, record_kernels, table, workers, write_table
+from checker.hardware.recording import write
+from checker.hardware.suite import kernels
+from spec.errors import SpecError
+
+
+def _kernels(folder: str) -> None:
+    write(record_kernels(kernels()), f"{folder}/kernels.jsonl.gz")
+
+
+def _mbarriers(folder: str) -> None:
+    record_fuzz(f"{folder}/mbarriers.jsonl.gz")
+
+
+def _pipelines(folder: str) -> None:
+    pipelines_record.record_pipelines(f"{folder}/pipelines.jsonl.gz")
+
+
+def _mistakes(folder: str) -> None:
+    pipelines_record.record_mistakes(f"{folder}/pipelines_mistakes.jsonl.gz")
+
+
+def _ill_formed(folder: str) -> None:
+    record_reactions(f"{folder}/ill_formed.jsonl.gz")
+
+
+PARTS: dict[str, Callable[[str], object]] = {
+    "the executor": _kernels,
+    "mbarriers": _mbarriers,
+    "pipelines": _pipelines,
+    "mistakes of pipelines": _mistakes,
+    "GEMMs and their mistakes": gemm_record.record_all,
+    "ill-formed operations": _ill_formed,
+}
+"""What is recorded beside the tables, each into files of a folder."""
+
+
+def record_all(directory: str, progress: Progress, *, every: int = 1, folder_of_faults: str = "") -> None:
+    """Records all kernels and the tables of predictions. every: of the mutants and epilogues, only every so manieth.
+    folder_of_faults: of Python files with pairs of pipelines, for a table of their own.
+
+    Raises SpecError for the parts that fail, once everything else is written.
+    """
+    gpu()  # or it is said at once that there is none
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    cases = {"epilogues": list(epilogues())[::every], "mutants": list(mutants())[::every]}
+    if folder_of_faults:
+        cases["faults"] = list(faults(folder_of_faults))
+    failed: list[str] = []
+    with ProcessPoolExecutor(max_workers=workers()) as pool:
+        predicted = {name: pool.map(predict, some, chunksize=8) for name, some in cases.items()}  # meanwhile
+        for name, part in PARTS.items():
+            progress(name)
+            try:
+                part(str(folder))
+            except SpecError as error:
+                failed.append(f"{name}: {error.what}")
+        for name, some in cases.items():
+            rows = table(some, partial(_say, progress, name), list(predicted[name]), failed)
+            write_table(rows, str(folder / f"{name}.jsonl.gz"))
+    if failed:
+        raise SpecError("; ".join(failed))
+
+
+def _say(progress: Progress, name: str, text: str) -> None:
+    progress(f"{name}: {text}")

@@ -1,0 +1,102 @@
+"""What is recorded of the hand-written kernels: all sizes, all mistakes, and what recording costs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+from checker.files import write_whole
+from checker.hardware.cases import KERNELS
+from checker.hardware.device import gpu
+from checker.hardware.mistakes import Mistake
+from checker.hardware.parallel import in_processes
+from checker.hardware.pipelines import Kernel, Reaction, react, reaction, record, sizes, variants
+from checker.hardware.recording import Recording, write
+from checker.hardware.shapes import NAMES
+from spec.errors import SpecError
+
+RUNS = 200
+"""Runs of a kernel that are recorded, over all its sizes together."""
+LAUNCHES = 8
+"""Of which the median is what a launch costs."""
+KIND = "sm90-mistakes"
+
+
+def record_pipelines(path: str, *, runs: int = RUNS) -> None:
+    """Writes the recordings of all kernels at all sizes, copies by address and by tensor map.
+
+    Raises SpecError, once the others are written, for sizes that could not be recorded or do what their models do not.
+    """
+    tasks = [(kernel, parameters, -(-runs // len(sizes(kernel)))) for kernel in NAMES for parameters in sizes(kernel)]
+    found = in_processes(_try_record, tasks)
+    write([one for one in found if isinstance(one, Recording)], path)
+    _tell([one for one in found if isinstance(one, str)])
+
+
+def record_mistakes(path: str) -> None:
+    """Writes what the GPU does with each mistake. Raises SpecError, once the others are written, for those that could
+    not be run.
+    """
+    found = in_processes(_try_react, variants())
+    write_reactions([(one, did) for one, did in zip(variants(), found, strict=True) if isinstance(did, Reaction)], path)
+    _tell([one for one in found if isinstance(one, str)])
+
+
+def _tell(failed: Sequence[str]) -> None:
+    if failed:
+        raise SpecError(f"{len(failed)} could not be recorded: " + "; ".join(failed))
+
+
+def _try_record(task: tuple[str, dict[str, Any], int]) -> Recording | str:
+    kernel, parameters, runs = task
+    try:
+        return record(kernel, parameters, runs, 1)
+    except Exception as error:  # whatever it is, the other sizes are to be kept
+        return f"{kernel} {parameters}: {error!r}"
+
+
+def _try_react(variant: Mistake) -> Reaction | str:
+    try:
+        return react(variant)
+    except Exception as error:
+        return f"{variant.label}: {error!r}"
+
+
+def write_reactions(rows: Sequence[tuple[Mistake, Reaction]], path: str) -> None:
+    """As compressed JSON lines, the GPU first; the file appears whole or not at all."""
+    lines: list[dict[str, Any]] = [{"kind": KIND, "version": 1, "gpu": asdict(gpu())}]
+    lines += [{"mistake": one.label, "parameters": one.parameters, "did": asdict(did)} for one, did in rows]
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    write_whole(path, gzip.compress(text.encode(), 9, mtime=0))
+
+
+def read_reactions(path: str) -> list[tuple[Mistake, Reaction]]:
+    """What `write_reactions` wrote, of the mistakes that there still are at the same sizes."""
+    with gzip.open(path, "rt", encoding="utf-8") as text:
+        head, *lines = map(json.loads, text)
+    if head.get("kind") != KIND:
+        raise SpecError(f"{path}: no record of what a GPU did with mistakes")
+    by_label = {one.label: one for one in variants()}
+    found = [(by_label.get(line["mistake"]), line) for line in lines]
+    return [
+        (one, reaction(line["did"])) for one, line in found if one is not None and one.parameters == line["parameters"]
+    ]
+
+
+def overheads(runs: int = 100) -> list[str]:
+    """What a launch of each kernel at its middle size costs without recording and with it, a line each."""
+    lines = []
+    for name in NAMES:
+        parameters = sizes(name)[len(sizes(name)) // 2]
+        model = KERNELS[name](**parameters)
+        plain, recorded = (_cost(Kernel(model, record=one), runs) for one in (False, True))
+        lines.append(f"{name} {parameters}: {plain:.3f} ms, recorded {recorded:.3f} ms, {recorded / plain:.2f} times")
+    return lines
+
+
+def _cost(kernel: Kernel, runs: int) -> float:
+    return median(kernel.run(runs, seed=seed).milliseconds for seed in range(LAUNCHES))

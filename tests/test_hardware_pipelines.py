@@ -1,0 +1,360 @@
+"""The hand-written kernels: recording leaves nothing behind where it is not compiled, their mistakes are the models'
+mistakes, and what an H100 did is what the specification says.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import struct
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from taped import CASES, SMALL, changed, output_of, taped
+
+from checker.hardware import mistakes as table
+from checker.hardware import pipelines, pipelines_record, shapes, tapes
+from checker.hardware.cases import KERNELS
+from checker.hardware.device import Gpu, sources
+from checker.hardware.directed import wrong_data
+from checker.hardware.driver import nvcc
+from checker.hardware.handwritten import atoms
+from checker.hardware.held import hold
+from checker.hardware.lower import lower
+from checker.hardware.pipelines import contradicts
+from checker.hardware.pipelines_record import read_reactions, write_reactions
+from checker.hardware.recording import read
+from spec.errors import SpecError
+
+needs_nvcc = pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
+
+
+def _gpu():
+    try:
+        pipelines.gpu()
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+needs_gpu = pytest.mark.skipif(bool(_gpu()), reason="needs a Hopper GPU and CuPy")
+
+
+# ---------------------------------------------------------------- numbers and names
+
+
+def _enumerators(file, name):
+    text = re.sub(r"//[^\n]*", "", (sources() / file).read_text())
+    body = re.search(rf"enum {name}[^{{]*{{([^}}]*)}}", text)
+    return [one.split("=")[0].strip().lower() for one in body.group(1).split(",") if one.strip()]
+
+
+def test_numbers_mean_the_same_on_both_sides():
+    assert tuple(_enumerators("recorder.cuh", "Code")) == tapes.CODES
+    assert tuple(one.replace("_", "-") for one in _enumerators("pipelines.cuh", "Mistake")) == table.MISTAKES
+    points = [one.removeprefix("before_") for one in _enumerators("pipelines.cuh", "Point")]
+    assert {name: number for number, name in enumerate(points, 1)} == table.POINTS
+
+
+@pytest.mark.parametrize("kernel", shapes.NAMES)
+def test_every_object_of_the_models_has_a_number(kernel):
+    """At all sizes: each role has places, each barrier and buffer of its program is known, and nothing else."""
+    for parameters in pipelines.sizes(kernel):
+        model = KERNELS[kernel](**parameters)
+        plan, shape = lower(model), shapes.shape(shapes.NAMES.index(kernel), model)
+        homes = {program.home for program in plan.programs}
+        assert {home + role for home in homes for role in shape.places} == {one.name for one in plan.programs}
+        known = {home + name for home in homes for names in shape.objects.values() for name in names}
+        used = set()
+        for program in plan.programs:
+            for node in program.nodes:
+                used |= (
+                    {part for atom in atoms(node.operation) for part in atom[1:]}
+                    if node.operation is not None
+                    else set()
+                )
+        assert {one for one in used if isinstance(one, str)} <= known
+        assert all(len(set(names)) == len(names) for names in shape.objects.values())
+
+
+def test_unknown_kernels_are_refused():
+    with pytest.raises(SpecError, match="use one of tma-async"):
+        pipelines.sizes("gemm")
+    with pytest.raises(SpecError, match="of one size"):
+        shapes.shape(5, KERNELS["epilogue"](tiles=1, bytes_d=2048))
+
+
+# ---------------------------------------------------------------- the compiled kernels
+
+
+def code(text_of, *macros, folder):
+    """The machine code of kernels/pipelines.cu, with its text and that of its headers changed."""
+    for name in ("pipelines.cu", "pipelines.cuh", "recorder.cuh"):
+        (folder / name).write_text(text_of(name, (sources() / name).read_text()))
+    cubin = folder / "kernel.cubin"
+    command = [nvcc(), "-std=c++17", "-arch=sm_90a", "-cubin", "-o", str(cubin), *macros, str(folder / "pipelines.cu")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return section(cubin.read_bytes(), ".text.pipeline")
+
+
+def section(elf, name):
+    """The bytes of a section of a 64-bit ELF file."""
+    (table,) = struct.unpack_from("<Q", elf, 0x28)
+    size, count, names = struct.unpack_from("<3H", elf, 0x3A)
+    rows = [struct.unpack_from("<IIQQQQ", elf, table + size * number) for number in range(count)]
+    for title, _, _, _, start, length in rows:
+        at = rows[names][4] + title
+        if elf[at : elf.index(b"\0", at)] == name.encode():
+            return elf[start : start + length]
+    raise AssertionError(f"no section {name}")
+
+
+def macros_of(kernel, parameters):
+    model = KERNELS[kernel](**parameters)
+    kind = shapes.NAMES.index(kernel)
+    macros = {"KERNEL": kind, "FLOOD": pipelines.FLOOD, **shapes.shape(kind, model).macros}
+    if model.shape.size > 1:
+        macros |= {"CLUSTER": model.shape.size, "CLUSTER_X": model.shape.x, "CLUSTER_Y": model.shape.y}
+    return [f"-D{name}={value}" for name, value in macros.items()]
+
+
+def as_it_is(name, text):
+    return text
+
+
+def without_recording(name, text):
+    """Without any line that records or delays, not even an empty one; what defines the macros stays."""
+    if name == "recorder.cuh":
+        return text
+    lines = text.splitlines()
+    kept = [line for line in lines if not re.match(r"\s*(RECORD_\w+|HOLD)\(", line)]
+    assert len(lines) - len(kept) > 20
+    joined = "\n".join(kept) + "\n"
+    assert "RECORD_" not in joined and "HOLD(" not in joined
+    return joined
+
+
+@needs_nvcc
+@pytest.mark.parametrize(("kernel", "parameters"), CASES, ids=lambda one: one if isinstance(one, str) else "")
+def test_recording_leaves_nothing_behind(kernel, parameters, tmp_path):
+    macros = macros_of(kernel, parameters)
+    plain = code(without_recording, *macros, folder=tmp_path)
+    assert code(as_it_is, *macros, folder=tmp_path) == plain
+    assert code(as_it_is, *macros, "-DRECORD", folder=tmp_path) != plain
+    assert code(as_it_is, *macros, "-DDIRECTED", folder=tmp_path) != plain
+
+
+@needs_nvcc
+@pytest.mark.parametrize("kernel", shapes.NAMES)
+def test_every_mistake_is_another_kernel(kernel, tmp_path):
+    seen = {}
+    for one in table.mistakes():
+        if one.kernel == kernel:
+            macros = tuple(macros_of(kernel, one.parameters))
+            mine = code(as_it_is, *macros, f"-DWRONG={one.number}", folder=tmp_path)
+            if macros not in seen:
+                seen[macros] = code(as_it_is, *macros, folder=tmp_path)
+            right = seen[macros]
+            assert (mine == right) == (one.name == "none"), one.label
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize("one", table.mistakes(), ids=lambda one: f"{one.label}-{one.parameters.get('cluster', '')}")
+def test_what_the_specification_says_of_a_mistake(one):
+    """It is violated in the way that is to show on the GPU; without the mistake nothing is violated."""
+    violated = set(one.predict().violated)
+    match one.shows:
+        case "hang":
+            assert violated & {"deadlock", "tx-count"}
+            assert one.predict().stuck or "tx-count" in violated
+        case "wrong":
+            assert violated & {"race", "stale-read"}
+        case "fault":
+            assert violated == {"exit-hazard"}
+        case "nothing":
+            assert violated == {"missing-fence"}
+    if one.name != "none":
+        right = replace(one, model=KERNELS[one.kernel], more={})
+        assert right.predict().violated == ()
+
+
+@needs_gpu
+@pytest.mark.parametrize("one", table.mistakes(), ids=lambda one: f"{one.label}-{one.parameters.get('cluster', '')}")
+def test_what_the_gpu_does_with_a_mistake(one):
+    assert contradicts(one, pipelines.react(one)) == ""
+
+
+def test_what_contradicts_a_prediction():
+    by_label = {one.label: one for one in table.mistakes()}
+    hang, race, fault = (
+        by_label[label]
+        for label in (
+            "tma-async expect-more",
+            "async commit-before-write",
+            "tma-async tail-left-out in a cluster of 2x1",
+        )
+    )
+    stuck = (("consumer", "producer"),)
+    hangs = pipelines.Reaction(100, hangs=100, stuck=stuck)
+    assert contradicts(hang, hangs) == ""
+    assert "99 runs of 100 hang" in contradicts(hang, replace(hangs, hangs=99))
+    assert "stuck are to be" in contradicts(hang, replace(hangs, stuck=(*stuck, ("consumer",))[::-1]))
+    assert "without the mistake" in contradicts(hang, replace(hangs, right_hangs=1))
+    assert contradicts(race, pipelines.Reaction(100, wrong=95)) == ""
+    assert "94 are wrong" in contradicts(race, pipelines.Reaction(100, wrong=94))
+    assert "without the mistake" in contradicts(race, pipelines.Reaction(100, wrong=100, right_wrong=1))
+    assert contradicts(race, pipelines.Reaction(100, wrong=100, unlike=("it waits",))) == "it waits"
+    assert contradicts(hang, replace(hangs, unordered=("no order",))) == "no order"
+    assert contradicts(fault, pipelines.Reaction(100, fault="the launch faults")) == ""
+    assert "ended" in contradicts(fault, pipelines.Reaction(100))
+
+
+# ---------------------------------------------------------------- recording, by a GPU that does what the models do
+
+
+class Obedient:
+    """A kernel that does what its model does; `changes`, by number of the run: what it does otherwise."""
+
+    errors = 0
+    changes: dict[int, dict[str, int]] = {}
+
+    def __init__(self, model, **options):
+        (self.name,) = (name for name in shapes.NAMES if isinstance(model, KERNELS[name]))
+        self.parameters = model.parameters()
+        self.shape = shapes.shape(shapes.NAMES.index(self.name), model)
+        self.cost = 1.0 if options.get("record") else 0.5
+
+    def run(self, runs, *, seed, **options):
+        tapes, outputs = [], []
+        for number in range(runs):
+            plan, names, rows, run, _ = taped(self.name, self.parameters, seed + number)
+            for role, event, changes in self.changes.get(number, ()):
+                rows = changed(rows, role, event, names, **changes)
+            tapes.append(rows)
+            outputs.append(output_of(plan, run))
+        return pipelines.Launch(tuple(tapes), (self.errors,) * runs, outputs, self.cost)
+
+    def wrong(self, launch):
+        return [bool(one) for one in launch.errors]
+
+
+@pytest.fixture
+def obedient(monkeypatch):
+    monkeypatch.setattr(pipelines, "Kernel", Obedient)
+    monkeypatch.setattr(pipelines, "gpu", lambda: Gpu("an H100", "13.0", "13.0", 132))
+    monkeypatch.setattr(pipelines_record, "Kernel", Obedient)
+    monkeypatch.setattr(pipelines_record, "gpu", pipelines.gpu)
+    monkeypatch.setattr(pipelines_record, "sizes", lambda kernel: [SMALL[kernel]])
+    monkeypatch.setattr(pipelines_record, "in_processes", lambda function, items: [function(one) for one in items])
+
+
+@pytest.mark.parametrize("kernel", shapes.NAMES)
+def test_a_kernel_that_does_what_its_model_does_is_recorded(kernel, obedient):
+    recording = pipelines.record(kernel, SMALL[kernel], 3, 1)
+    assert len(recording.runs) == 3 and recording.gpu["kernel"] == "kernels/pipelines.cu"
+    held = hold(recording)
+    assert held.accepted == 3
+    plan = lower(KERNELS[kernel](**SMALL[kernel]))
+    assert all(wrong_data(plan, run) == "" for run in recording.runs)
+
+
+def test_what_is_not_recorded(obedient, monkeypatch):
+    monkeypatch.setattr(Obedient, "changes", {1: [("producer", 0, {"operand": 0})]})
+    with pytest.raises(SpecError, match="operation 0 of producer: the kernel did wait"):
+        pipelines.record("async", SMALL["async"], 2, 1)
+    _, (one,) = pipelines.differences("async", SMALL["async"], 2, 1)
+    assert one.role == "producer"
+    assert pipelines.differences("async", SMALL["async"], 1, 1)[1] == []
+    monkeypatch.setattr(Obedient, "errors", 7)
+    with pytest.raises(SpecError, match="wrong words in 2 of 2 runs"):
+        pipelines.record("async", SMALL["async"], 2, 1)
+
+
+def test_all_sizes_are_recorded(obedient, monkeypatch, tmp_path):
+    path = str(tmp_path / "pipelines.jsonl.gz")
+    pipelines_record.record_pipelines(path, runs=2)
+    assert [(one.model, len(one.runs)) for one in read(path)] == [(name, 2) for name in shapes.NAMES]
+    monkeypatch.setattr(Obedient, "changes", {0: [("consumer", 1, {"operand": 4})]})
+    with pytest.raises(SpecError, match=r"2 could not be recorded: .*operation 1 of consumer"):
+        pipelines_record.record_pipelines(path, runs=2)
+    assert [one.model for one in read(path)] == ["tma-async", "tma-store", "ordered-sequence", "epilogue"]
+
+
+def test_all_mistakes_are_recorded(obedient, monkeypatch, tmp_path):
+    path = str(tmp_path / "mistakes.jsonl.gz")
+    did = pipelines.Reaction(100, hangs=100, wrong=100)
+    monkeypatch.setattr(pipelines_record, "react", lambda one: did)
+    pipelines_record.record_mistakes(path)
+    assert read_reactions(path) == [(one, did) for one in table.mistakes()]
+
+    def fails(one):
+        if one.name == "expect-more":
+            raise RuntimeError("no memory")
+        return did
+
+    monkeypatch.setattr(pipelines_record, "react", fails)
+    with pytest.raises(SpecError, match=r"1 could not be recorded: tma-async expect-more: .*no memory"):
+        pipelines_record.record_mistakes(path)
+    assert [one for one, _ in read_reactions(path)] == [one for one in table.mistakes() if one.name != "expect-more"]
+
+
+def test_what_recording_costs(obedient):
+    lines = pipelines_record.overheads(2)
+    assert len(lines) == len(shapes.NAMES) and lines[0].endswith("0.500 ms, recorded 1.000 ms, 2.00 times")
+
+
+# ---------------------------------------------------------------- recordings
+
+
+FOLDER = Path(__file__).parent / "recordings"
+RECORDINGS, REACTIONS = FOLDER / "pipelines.jsonl.gz", FOLDER / "pipelines_mistakes.jsonl.gz"
+
+
+@pytest.mark.skipif(not RECORDINGS.exists(), reason="nothing was recorded")
+@pytest.mark.parametrize("kernel", shapes.NAMES)
+def test_what_an_h100_did_is_allowed(kernel):
+    ours = [one for one in read(str(RECORDINGS)) if one.model == kernel]
+    asked = [KERNELS[kernel](**one).parameters() for one in pipelines.sizes(kernel)]
+    assert [one.parameters for one in ours] == asked
+    for one in ours:
+        held = hold(one)
+        assert held.accepted == held.runs, (one.parameters, held.refused[0][1].because)
+        assert not held.hung
+
+
+@pytest.mark.skipif(not REACTIONS.exists(), reason="nothing was recorded")
+def test_what_an_h100_did_with_mistakes():
+    rows = read_reactions(str(REACTIONS))
+    assert [one for one, _ in rows] == list(table.mistakes())
+    faults = [one.label for one, did in rows if did.fault]
+    assert faults == ["tma-async phase-not-flipped", "tma-async tail-left-out in a cluster of 2x1"]
+    assert sum(did.wrong == did.runs for one, did in rows if one.shows == "wrong") == 17
+    assert sum(did.hangs == did.runs for one, did in rows if one.shows == "hang") == 13
+    assert [(one.label, why) for one, did in rows if (why := contradicts(one, did))] == []
+
+
+def test_reactions_are_read_as_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(pipelines_record, "gpu", lambda: Gpu("an H100", "13.0", "13.0", 132))
+    one, other = table.mistakes()[:2]
+    did = pipelines.Reaction(100, 3, 2, (("consumer", "producer"), ("consumer",)), "", 1, 0, ("a", "b"), ("c",))
+    path = str(tmp_path / "pipelines_mistakes.jsonl.gz")
+    write_reactions([(one, did), (other, pipelines.Reaction(20, fault="the launch faults"))], path)
+    assert read_reactions(path) == [(one, did), (other, pipelines.Reaction(20, fault="the launch faults"))]
+    write_reactions([(replace(one, parameters={"stages": 9}), did)], path)
+    assert read_reactions(path) == []
+    (tmp_path / "pipelines_mistakes.jsonl.gz").write_bytes(gzip.compress(b'{"kind":"another"}\n'))
+    with pytest.raises(SpecError, match="no record"):
+        read_reactions(path)
+
+
+@needs_gpu
+@pytest.mark.parametrize("kernel", shapes.NAMES)
+def test_a_gpu_does_what_the_models_do(kernel):
+    recording = pipelines.record(kernel, pipelines.sizes(kernel)[-1], 4, 1)
+    held = hold(recording)
+    assert held.accepted == held.runs == 4
