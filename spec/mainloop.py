@@ -33,8 +33,14 @@ class MainloopCollective(Collective):
     the warpgroup_wait<N> of each release; -1 is CUTLASS's own: K_PIPE_MMAS, or 2 in the rs form (rs:681). release:
     "after" that wait, as CUTLASS does, or "before" it. k_blocks, release_block: MMA k-iterations of a k-tile, and the
     one at which the rs form releases (1, rs:682).
-    bytes_a, bytes_b: of one stage. collective_wgmma: wait_group<0> shows one warp that the whole warpgroup's WGMMAs are
+    bytes_a, bytes_b: of one stage. collective_wgmma: wait_group<N> shows one warp that the whole warpgroup's WGMMAs are
     over, as their groups belong to the warpgroup (PTX ISA 9.7.15.7); this matters where warps of one are told apart.
+
+    It is modelled by a meeting of the warps behind the wait. Recorded on an H100, warps go on from there each by
+    itself; they are together where they issue. The meeting leaves out only that a warp lingers before its wait: what it
+    has left to do up to there is possible once another has passed, and touches nothing that others change until it is
+    done, so that it may as well be done at once. Recorded runs, in which warps do linger, are held to the model without
+    it.
     """
 
     stages = 4

@@ -16,13 +16,13 @@ from pathlib import Path
 from checker.log.synclog import FIELDS, LENGTH, Record, read_log, read_text
 from checker.log.table import recover
 
-DATA = Path(__file__).parent / "data" / "synclog"
+FOLDERS = tuple(Path(__file__).parent / "data" / name for name in ("synclog", "cutlass_h100"))
 LOGS = ("coop", "coop_2x1", "coop_void", "pp", "pp_s2", "pp_void", "ws", "ws_2x1", "ws_c22", "ws_void")
 WAITS = ("cluster_barrier_wait", "cluster_barrier_try_wait", "cluster_barrier_test_wait")
 
 
 def path_of(log: str) -> str:
-    return str(DATA / f"{log}.log.xz")
+    return str(next(path for folder in FOLDERS if (path := folder / f"{log}.log.xz").exists()))
 
 
 @functools.cache
@@ -117,6 +117,14 @@ def why_removal_is_legal(log: Log, index: int) -> str:
             if later.kind != "cluster_barrier_init":
                 break
         return "" if inits else "fence.mbarrier_init orders inits of its own thread, which has none"
+    if record.kind == "fence_view_async_shared":
+        own = {log.records[i].kind for i in log.program[record.warp]}
+        if not own & {"named_barrier_arrive_and_wait", "tma_store", "wgmma_smem_smem", "wgmma_reg_smem"}:
+            return "no TMA store and no wgmma reads what the warp writes"
+        uses = ("named_barrier_arrive_and_wait", "tma_store", "fence_view_async_shared")
+        after = next((r.kind for r in log.later(index) if r.kind in uses), "")
+        if after in ("", "fence_view_async_shared"):
+            return "a later fence covers the same writes before anything reads them, or nothing does"
     if record.kind == "syncthreads":
         return "" if following else "the warp does nothing afterwards: an exited warp counts as arrived"
     if record.kind == "syncwarp":
@@ -128,6 +136,8 @@ def why_removal_is_legal(log: Log, index: int) -> str:
             return "the same wait follows: a try_wait decides nothing that the wait does not decide again"
         if before and before[0].kind in WAITS and before[0].values == record.values:
             return "a try_wait for the same phase precedes it, and may have returned true"
+        if log.waited[record.values[0]] == 1 and record.values[0] not in recover(log.records).partner:
+            return "it is the only wait of an order of loads, which is there for speed"
     if record.kind == "cluster_barrier_arrive_cluster" and not record.values[2]:
         return "pred=0: no arrival is executed"
     if record.kind == "cluster_barrier_init" and not log.touched[record.values[0]]:
@@ -183,6 +193,7 @@ def why_duplicate_is_legal(log: Log, index: int) -> str:
         "tma_store_wait": "waiting twice for the same groups is waiting once",
         "tma_store_arrive": "the second commit makes an empty group, which is complete",
         "syncwarp": "lanes of one warp: nothing of it is logged",
+        "cpasync_barrier_arrive": "one more arrival is pending until the same copies are done",
     }
     if record.kind in WAITS:
         return "a phase that is seen complete may be looked at again"
@@ -205,11 +216,29 @@ def why_change_is_legal(log: Log, index: int, field: str, value: int) -> str:
         sizes = recover(log.records).box_bytes
         if record.kind == "tma_store" or sizes[value] == sizes[record.values[0]]:
             return "another tensor, the same bytes to the same place"
+    if record.kind == "cluster_barrier_wait" and field == "smem_addr" and why_removal_is_legal(log, index):
+        return "the wait is not needed, and one for a phase that completes may be there"
     if record.kind == "tma_store_wait":
         if value < record.values[0]:
             return "waiting for more groups than needed is legal, and they do complete"
         return why_wait_is_not_needed(log, index, value)
     return ""
+
+
+def why_release_may_come_first(log: Log, index: int, empty: int) -> str:
+    """Before a wait for wgmma groups: those that read the stage were complete earlier."""
+    table = recover(log.records)
+    loads = [r.values for r in log.records if r.kind == "tma_load" and r.values[1] == table.partner.get(empty)]
+    stage = [range(start, start + table.box_bytes[descriptor]) for descriptor, _, start in loads]
+    committed, done, reads = 0, 0, -1
+    for r in log.earlier(index):
+        if r.kind.startswith("wgmma") and any(address in one for address in r.values for one in stage):
+            reads = committed
+        elif r.kind == "warpgroup_commit_batch":
+            committed += 1
+        elif r.kind == "warpgroup_wait":
+            done = max(done, committed - r.values[0])
+    return "an earlier wait was for the groups that read the stage" if 0 <= reads < done else ""
 
 
 def why_cut_is_legal(records: Sequence[Record]) -> str:
@@ -250,7 +279,9 @@ COMMUTES: dict[tuple[str, str], str] = {
     ("cluster_barrier_arrive_cluster", "cluster_barrier_arrive"): "two barriers",
     ("cluster_barrier_arrive", "cluster_barrier_wait"): "two barriers",
     ("cluster_barrier_arrive", "tma_load"): "two barriers",
+    ("tma_load", "cluster_barrier_arrive"): "two barriers",
     ("named_barrier_arrive_and_wait", "cluster_barrier_wait"): "the wait needs nothing of bar.sync",
+    ("cluster_barrier_arrive_cluster", "warpgroup_arrive"): "the fence orders registers, the wait precedes the release",
     ("warpgroup_commit_batch", "cluster_barrier_try_wait"): "the commit is about the stage before",
     ("warpgroup_commit_batch", "cluster_barrier_wait"): "the commit is about the stage before",
     ("cluster_barrier_arrive", "warpgroup_wait"): "an arrival may come later",
@@ -268,13 +299,19 @@ COMMUTES: dict[tuple[str, str], str] = {
     ("tma_store_wait", "cluster_barrier_arrive_cluster"): "the warp has no bulk group",
     ("tma_store_wait", "cluster_barrier_arrive"): "the warp has no bulk group",
     ("tma_store_wait", "cluster_barrier_wait"): "the wait does not look at bulk groups",
+    ("cluster_barrier_wait", "tma_store_wait"): "bulk groups may be waited for earlier",
     ("cluster_barrier_wait", "cluster_barrier_wait"): "two barriers",
+    ("cluster_barrier_wait", "cluster_barrier_try_wait"): "two barriers",
     ("fence_barrier_init", "syncthreads"): "fence.mbarrier_init orders inits of its own thread, which has none",
     ("fence_barrier_init", "cluster_barrier_init"): "a later fence of the same thread covers the init",
     ("cluster_barrier_init", "fence_barrier_init"): "a later fence of the same thread covers the init",
     ("cluster_barrier_arrive_cluster", "fence_view_async_shared"): "the released stage was read before",
     ("fence_view_async_shared", "cluster_barrier_arrive_cluster"): "the released stage was read before",
     ("tma_store", "tma_store_arrive"): "the store joins the next group, which is waited for as well",
+    ("warpgroup_wait", "syncwarp"): "lanes of one warp: nothing of it is logged",
+    ("warpgroup_wait", "cluster_barrier_try_wait"): "the wait for the next stage needs nothing of wgmma",
+    ("cluster_barrier_try_wait", "fence_view_async_shared"): "the fence is about writes to the stage before",
+    ("cpasync_barrier_arrive", "cluster_barrier_wait"): "an arrival may come later",
     ("syncwarp", "cluster_barrier_wait"): "lanes of one warp: nothing of it is logged",
 }
 """Kinds of neighbours in one warp that may trade places where nothing between them is ordered, and why."""
@@ -309,7 +346,10 @@ def edits_of(log_name: str, seed: int) -> Iterator[Edit]:
         legal = {
             "fence_barrier_init": why_removal_is_legal(log, i),
             "syncthreads": "",
+            "fence_view_async_shared": why_removal_is_legal(log, i),
             "tma_store_wait": why_removal_is_legal(log, i),
+            "syncwarp": "lanes of one warp: nothing of it is logged",
+            "cluster_barrier_try_wait": why_removal_is_legal(log, i),
             "cluster_barrier_arrive_cluster": why_removal_is_legal(log, i),
             "cluster_transaction_barrier_expect_transaction": "any thread may expect the bytes",
             "cluster_transaction_barrier_arrive_and_expect_tx": "any thread may expect the bytes and arrive",
@@ -360,8 +400,15 @@ def swaps(log: Log, rng: random.Random, number: int) -> Iterator[Edit]:
         new[own[p]], new[own[p + 1]] = replace(other, time=one.time), replace(one, time=other.time)
         argument = COMMUTES.get((one.kind, other.kind), "")
         first = all(rs[i].values[:1] != one.values[:1] for i in own[:p])
-        if (one.kind, other.kind) == ("cluster_barrier_wait", "fence_view_async_shared") and one.values[1] and first:
+        passing = ("fence_view_async_shared", "cpasync_barrier_arrive")
+        if one.kind == "cluster_barrier_wait" and other.kind in passing and one.values[1] and first:
             argument = "the wait passes on the fresh barrier and orders nothing"
+        if (one.kind, other.kind) == ("syncthreads", "cluster_barrier_wait") and other.values[1]:
+            own_init = any(rs[i].kind == "cluster_barrier_init" and rs[i].values[0] == other.values[0] for i in own[:p])
+            if own_init:
+                argument = "the wait passes on a fresh barrier that its own thread has initialised"
+        if (one.kind, other.kind) == ("warpgroup_wait", "cluster_barrier_arrive_cluster"):
+            argument = why_release_may_come_first(log, own[p], other.values[0])
         yield Edit(f"swap {one.kind} {other.kind}", tuple(new), own[p], argument)
 
 

@@ -18,6 +18,7 @@ AFTER = {
     "cluster_barrier_arrive_cluster",
     "cluster_transaction_barrier_arrive_and_expect_tx",
     "cluster_transaction_barrier_expect_transaction",
+    "cpasync_barrier_arrive",
     "named_barrier_arrive_and_wait",
     "tma_store_wait",
 }
@@ -58,6 +59,7 @@ def explains(records: Sequence[Record]) -> bool:
         last[record.warp] = index
     barriers: dict[int, Counted] = {}
     happened: Counter[int] = Counter()
+    held: list[int] = []
     now = 0
     for position, effect, what, amount in replay.witness:
         assert position >= now, "the order goes back in time"
@@ -66,8 +68,15 @@ def explains(records: Sequence[Record]) -> bool:
             barriers[what].step(amount, 0)
             continue
         record = records[what]
+        if effect == "copied":
+            assert happened[what] == 1 and position > what, "copies are done before they are made"
+            barriers[record.values[0]].step(amount, 0)
+            held.remove(what)
+            continue
         happened[what] += 1
-        if record.kind in AFTER:
+        if effect == "arrive" and record.kind == "cpasync_barrier_arrive":
+            assert position > what, "copies are done before they are made"
+        elif record.kind in AFTER:
             assert before[what] < position <= what, (effect, record)
         elif effect != "land":
             assert what < position <= after.get(what, len(records)), (effect, record)
@@ -80,6 +89,9 @@ def explains(records: Sequence[Record]) -> bool:
             if expected:
                 barriers[record.values[0]].tx += expected
                 barriers[record.values[0]].step(amount, 0)
+        elif effect == "delay":
+            barriers[record.values[0]].pending += amount
+            held.append(what)
         elif effect == "expect":
             assert barriers[record.values[0]].pending
             barriers[record.values[0]].tx += amount
@@ -94,4 +106,5 @@ def explains(records: Sequence[Record]) -> bool:
     ]
     assert all(happened[i] == 1 for i in arrivals), "an effect is missing or doubled"
     assert all(b.pending == b.count and b.tx == 0 for b in barriers.values()), "a phase is left incomplete"
+    assert not held, "copies are never done"
     return True

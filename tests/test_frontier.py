@@ -160,11 +160,41 @@ ON_AN_H100 = [
     (("ws", 3, 4, False, True, 4, 1, F16, F16), "hang"),
     (("ws", 4, 5, False, True, 4, 1, F16, F16), "ok"),
     (("ws", 3, 3, True, True, 4, 1, F16, F16), "hang"),
+    (("ws", 4, 2, False, True, 4, 1, F16, F32), "wrong"),
+    (("ws", 4, 2, True, True, 4, 1, F16, F32), "wrong"),
+    (("ws", 4, 2, True, False, 4, 1, F16, F32), "ok"),
+    (("ws", 1, 1, False, True, 2, 1, F16, F32), "ok"),
+    (("ws", 4, 2, False, True, 8, 1, F32, F16), "wrong"),
+    (("ws", 4, 2, False, True, 4, 1, F32, F16), "ok"),
+    (("pingpong", 4, 2, False, True, 4, 1, F16, F32), "wrong"),
+    (("pingpong", 4, 2, False, True, 4, 2, F16, F32), "wrong"),
+    (("pingpong", 4, 2, False, False, 4, 2, F16, F32), "ok"),
+    (("pingpong", 1, 1, False, True, 2, 1, F16, F32), "ok"),
+    (("pingpong", 1, 1, False, True, 2, 2, F16, F32), "ok"),
+    (("pingpong", 4, 2, True, True, 4, 2, F16, F32), "wrong"),
+    (("pingpong", 4, 2, False, True, 4, 1, F32, F16), "ok"),
+    (("pingpong", 4, 2, False, True, 4, 2, F32, F16), "wrong"),
+    (("pingpong", 4, 4, False, True, 2, 2, F32, F16), "ok"),
+    (("pingpong", 4, 3, False, True, 4, 2, F32, F16), "unseen"),
+    (("cooperative", 4, 2, True, True, 4, 1, F16, F32), "wrong"),
+    (("cooperative", 4, 2, True, True, 4, 2, F16, F32), "wrong"),
+    (("cooperative", 4, 4, False, True, 2, 1, F16, F32), "wrong"),
+    (("cooperative", 4, 4, False, True, 2, 2, F16, F32), "hang"),
+    (("cooperative", 4, 4, False, True, 2, 1, F32, F16), "ok"),
+    (("cooperative", 4, 4, False, True, 2, 2, F32, F16), "hang"),
+    (("cooperative", 5, 4, True, True, 2, 1, F32, F16), "ok"),
+    (("cooperative", 5, 4, True, True, 2, 2, F32, F16), "hang"),
+    (("cooperative", 4, 3, False, True, 4, 2, F32, F16), "unseen"),
+    (("cooperative", 2, 1, False, True, 4, 1, F16, F32), "wrong"),
+    (("cooperative", 2, 1, False, False, 4, 1, F16, F32), "ok"),
+    (("cooperative", 4, 4, False, True, 2, 1, F32, F32), "ok"),
+    (("cooperative", 4, 4, False, True, 2, 2, F32, F32), "hang"),
 ]
 """GEMMs of CUTLASS 4.2 (kernels/cutlass_epilogue.cu) with these epilogue policies on an H100 80GB HBM3, driver
-580.159.04: tiles of 128x128, f16 or f32 C and D; the last four with the two static assertions of the collective taken
-out. hang: not done after 10 s, where the others take milliseconds; wrong: elements of D that are not A * B + C, in ten
-of ten runs.
+580.159.04: tiles of 128x128, f16 or f32 C and D; the first four of ws with the two static assertions of the collective
+taken out. hang: not done after 5 s, where the others take milliseconds; wrong: elements of D that are not A * B + C, in
+ten of ten runs (with f32 C and f16 D in eight subtiles in eight of ten); unseen: right in ten of ten runs, although
+there is a race. `python -m checker.hardware.cutlass epilogue` builds and runs a row.
 """
 
 
@@ -175,9 +205,12 @@ def test_the_verdict_is_what_an_h100_did(values, seen):
     if seen == "ok":
         assert outcome.verdict == "proved"
     elif seen == "hang":
-        assert violated == {"deadlock"}
+        bytes_c, bytes_d = values[-2:]
+        assert violated == ({"deadlock", "race", "stale-read"} if bytes_c < bytes_d else {"deadlock"})
+    elif seen == "unseen":
+        assert violated == {"race"}
     else:
-        assert "race" in violated and "deadlock" not in violated
+        assert {"race", "stale-read"} <= violated and "deadlock" not in violated
 
 
 # ---------------------------------------------------------------- the report

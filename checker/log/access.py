@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from checker.log.clock import Clock, Fill, Groups, Meeting, Region
-from checker.log.stages import Stages
+from checker.log.stages import Stages, operands_of_copies
 from checker.log.synclog import Record
 from checker.log.table import Table
 from checker.log.violation import Violation
@@ -43,6 +43,9 @@ class Accesses:
                 if region not in self.size:
                     self.places[full].append(region)
                 self.size[region] = max(self.size.get(region, 16), table.box_bytes.get(descriptor, 16))
+        self.copied = operands_of_copies(records, table)
+        for address, full in self.copied.items():
+            self.places[full].append((full, address))
         self.sources = list(dict.fromkeys(r.values[1] for r in records if r.kind == "tma_store"))
         self.covering: dict[int, tuple[Region, ...]] = {}
         self.overlapping: dict[Region, tuple[Region, ...]] = {}
@@ -195,7 +198,7 @@ class Accesses:
     def _stores_in(self, region: Region) -> tuple[int, ...]:
         found = self.stored_from.get(region)
         if found is None:
-            found = tuple(s for s in self.sources if region[1] <= s < region[1] + self.size[region])
+            found = tuple(s for s in self.sources if region[1] <= s < region[1] + self.size.get(region, 0))
             self.stored_from[region] = found
         return found
 
@@ -244,6 +247,18 @@ class Accesses:
         groups.begun = index
         for position, address in enumerate(reversed(record.values)):
             regions = self._regions(address)
+            full = self.copied.get(address)
+            if not regions and full is not None:
+                if not self.stages.holds(warp, full):
+                    raise Violation(
+                        "race",
+                        f"wgmma operand {'ba'[position]} reads the stage of {self.table.name[full]}, which warp {warp} "
+                        "does not hold",
+                        index,
+                        (),
+                    )
+                self.reads[full, address][warp // 4] = groups.committed
+                continue
             if not regions:
                 if self.inside[position]:
                     raise Violation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 
 from checker.log.access import Accesses
@@ -43,6 +44,7 @@ def check_exit(accesses: Accesses, completed: dict[int, int]) -> None:
     _releases(accesses)
     _members(accesses)
     _fences(accesses)
+    _fenced_barriers(accesses)
     _orders(accesses, completed)
 
 
@@ -52,7 +54,8 @@ def _staged_stores(accesses: Accesses) -> None:
         if all(held is None for _, held in stores):
             continue
         times = Counter(held for _, held in stores)
-        usual = Counter(times.values()).most_common(1)[0][0]
+        tally = Counter(times.values())
+        usual = min(tally, key=lambda count: (-tally[count], count))
         seen: Counter[Fill | None] = Counter()
         for index, held in stores:
             seen[held] += 1
@@ -110,10 +113,20 @@ def _members(accesses: Accesses) -> None:
 def _fences(accesses: Accesses) -> None:
     """A warp that fences before some TMA stores writes the bytes of all of them, and must fence before each."""
     fences: Counter[int] = Counter()
+    last: Counter[tuple[int, bool]] = Counter()
     for _, meeting in accesses.store_meetings:
         fences.update(warp for _, warp, fenced, _ in meeting.entries if fenced)
+        last.update((warp, _fence_is_last(accesses, own, warp)) for own, warp, _, _ in meeting.entries)
     for index, meeting in accesses.store_meetings:
         for own, warp, fenced, _ in meeting.entries:
+            if fenced and last[warp, False] * RARE <= last[warp, True] and not _fence_is_last(accesses, own, warp):
+                raise Violation(
+                    "missing-fence",
+                    f"warp {warp} comes to the bar.sync before a TMA store with other entries after its last "
+                    "fence.proxy.async, unlike at the others: what it writes after that fence may not be visible",
+                    own,
+                    (index,),
+                )
             if not fenced and fences[warp]:
                 raise Violation(
                     "missing-fence",
@@ -122,6 +135,33 @@ def _fences(accesses: Accesses) -> None:
                     own,
                     (index,),
                 )
+
+
+def _fence_is_last(accesses: Accesses, own: int, warp: int) -> bool:
+    """Whether the warp's entry before this one is a fence.proxy.async."""
+    program = accesses.program[warp]
+    before = bisect_left(program, own) - 1
+    return before >= 0 and accesses.records[program[before]].kind == "fence_view_async_shared"
+
+
+def _fenced_barriers(accesses: Accesses) -> None:
+    """A warp that fences before nearly every turn of a bar.sync writes for the async proxy there, such as an operand
+    that it transposes for wgmma (sm90_wgmma_transpose.hpp), and must fence before each.
+    """
+    for (_, number), groups in accesses.meetings.items():
+        for meetings in groups.values():
+            turns = [(own, warp, fenced) for meeting in meetings for own, warp, fenced, _ in meeting.entries]
+            fences = Counter(warp for _, warp, fenced in turns if fenced)
+            without = Counter(warp for _, warp, fenced in turns if not fenced)
+            for own, warp, fenced in turns:
+                if not fenced and without[warp] * RARE <= fences[warp]:
+                    raise Violation(
+                        "missing-fence",
+                        f"warp {warp} comes to bar.sync {number} without fence.proxy.async, with which it comes to it "
+                        f"{fences[warp]} times: wgmma or a TMA store may not see its writes",
+                        own,
+                        (),
+                    )
 
 
 def _orders(accesses: Accesses, completed: dict[int, int]) -> None:

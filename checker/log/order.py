@@ -206,8 +206,7 @@ class Replay(Meetings):
     def _arrive_early(self, barrier: Barrier) -> bool:
         """One arrival whose window is open is taken now, the one with the earliest deadline."""
         if barrier.asynchronous:
-            index = barrier.asynchronous.pop(0)
-            self._count_arrival(barrier, index, self.records[index])
+            self._copied(barrier)
             return True
         ready = []
         for warp in self.warps:

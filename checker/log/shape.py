@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from checker.log.synclog import Record
 from checker.log.table import Array, Ring, Table
-from checker.log.usage import WAITS, WGMMA
+from checker.log.usage import COPY_ARRIVAL, WAITS, WGMMA
 from checker.log.violation import Violation
 
 COLLECTIVE = ("warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_wait", *WGMMA)
@@ -41,6 +41,7 @@ def check_after(
             check_first_lap(records, table, ring)
             check_bystanders(records, program, ring)
             check_strangers(records, program, ring)
+            check_copies(records, program, ring, table)
         elif ring.pipeline == "OrderedSequenceBarrier":
             check_turns(records, program, ring)
     check_tail(program, table, observed)
@@ -129,7 +130,7 @@ def _waits_on(records: Sequence[Record], indices: list[int], array: Array) -> li
 def check_stage_order(records: Sequence[Record], program: Program, ring: Ring) -> None:
     """A warp that acquires or consumes every phase of a ring waits for its stages in turn."""
     assert ring.empty is not None
-    roles = [(w, ring.empty) for w in ring.empty.waiters if len(ring.empty.waiters) == 1]
+    roles = [(w, ring.empty) for w in _fillers(ring)]
     arrivals = ring.empty.arrivals
     if arrivals is not None and arrivals.logged == len(ring.empty.arrivers):
         roles += [(w, ring.full) for w in ring.full.waiters]
@@ -144,6 +145,16 @@ def check_stage_order(records: Sequence[Record], program: Program, ring: Ring) -
                     index,
                     (before,),
                 )
+
+
+def _fillers(ring: Ring) -> tuple[int, ...]:
+    """The warps that wait until each stage is empty, every time: the only one, or all that arrive in every phase."""
+    assert ring.empty is not None
+    arrivals = ring.full.arrivals
+    if len(ring.empty.waiters) == 1:
+        return ring.empty.waiters
+    every = arrivals is not None and arrivals.logged + arrivals.leaders == len(ring.full.arrivers)
+    return tuple(w for w in ring.empty.waiters if every and w in ring.full.arrivers)
 
 
 def check_turns(records: Sequence[Record], program: Program, ring: Ring) -> None:
@@ -233,6 +244,66 @@ def check_strangers(records: Sequence[Record], program: Program, ring: Ring) -> 
             )
 
 
+def check_copies(records: Sequence[Record], program: Program, ring: Ring, table: Table) -> None:
+    """A warp that fills stages by cp.async acquires a stage, copies, makes its phase wait for the copies, and arrives,
+    which with .noinc is one.
+
+    The copies themselves are not logged (memory_sm80.h logs its own, not those of CuTe): they lie between the wait for
+    the empty stage and cp.async.mbarrier.arrive.
+    """
+    assert ring.empty is not None
+    stages = dict(zip(ring.full.addresses, ring.empty.addresses, strict=True))
+    for warp, indices in program.items():
+        own = [i for i in indices if records[i].values]
+        if not any(records[i].kind == COPY_ARRIVAL and records[i].values[0] in stages for i in own):
+            continue
+        acquired: set[int] = set()
+        copied: set[int] = set()
+        arrived: set[int] = set()
+        first_lap = _acquires_at_first(records, own, stages)
+        for index in own:
+            kind, address = records[index].kind, records[index].values[0]
+            if kind in WAITS and address in ring.empty.addresses:
+                acquired.add(ring.full.addresses[ring.empty.addresses.index(address)])
+            elif address not in stages:
+                continue
+            elif kind == COPY_ARRIVAL:
+                if address not in acquired and (address in arrived or first_lap):
+                    raise Violation(
+                        "race",
+                        f"warp {warp} copies to the stage of {table.name[address]} by cp.async and has not waited "
+                        "until it is empty, as it does for the others",
+                        index,
+                        (),
+                    )
+                copied.add(address)
+                if address not in table.delayed:
+                    arrived.add(address)
+                    acquired.discard(address)
+            elif "_arrive" in kind and address in table.delayed:
+                if address not in copied:
+                    raise Violation(
+                        "stale-read",
+                        f"warp {warp} arrives for the stage of {table.name[address]} without cp.async.mbarrier.arrive, "
+                        "with which it arrives for the others: the phase does not wait for its copies",
+                        index,
+                        (),
+                    )
+                arrived.add(address)
+                acquired.discard(address)
+                copied.discard(address)
+
+
+def _acquires_at_first(records: Sequence[Record], own: list[int], stages: dict[int, int]) -> bool:
+    """Whether the warp acquires stages also in the first lap, where they are empty: it waits before its first copy."""
+    for index in own:
+        if records[index].kind == COPY_ARRIVAL and records[index].values[0] in stages:
+            return False
+        if records[index].kind in WAITS and records[index].values[0] in stages.values():
+            return True
+    return False
+
+
 def _at(record: Record, ring: Ring) -> bool:
     plain = "expect_tx" not in record.kind
     return plain and record.values[0] in ring.full.addresses
@@ -248,19 +319,24 @@ def check_tail(program: Program, table: Table, observed: dict[tuple[int, int], i
     others.
     """
     for ring in table.rings:
-        if ring.empty is None or len(ring.empty.waiters) != 1:
+        if ring.empty is None:
             continue
-        warp = ring.empty.waiters[0]
-        left = {}
-        for address in ring.empty.addresses:
-            completed = max((p + 1 for (_, a), p in observed.items() if a == table.partner[address]), default=0)
-            left[address] = completed - 1 - observed.get((warp, address), -1)
-        behind = [address for address, count in left.items() if count > 0]
-        if behind and len(behind) < sum(observed.get((warp, a), -1) >= 0 or a in behind for a in left):
-            raise Violation(
-                "exit-hazard",
-                f"warp {warp} exits without waiting for the last release of {table.name[behind[0]]}, although it "
-                "waits for that of other stages: the producer_tail is cut short",
-                program[warp][-1],
-                (),
-            )
+        for warp in _fillers(ring):
+            _check_tail_of(warp, ring, program, table, observed)
+
+
+def _check_tail_of(warp: int, ring: Ring, program: Program, table: Table, observed: dict[tuple[int, int], int]) -> None:
+    assert ring.empty is not None
+    left = {}
+    for address in ring.empty.addresses:
+        completed = max((p + 1 for (_, a), p in observed.items() if a == table.partner[address]), default=0)
+        left[address] = completed - 1 - observed.get((warp, address), -1)
+    behind = [address for address, count in left.items() if count > 0]
+    if behind and len(behind) < sum(observed.get((warp, a), -1) >= 0 or a in behind for a in left):
+        raise Violation(
+            "exit-hazard",
+            f"warp {warp} exits without waiting for the last release of {table.name[behind[0]]}, although it "
+            "waits for that of other stages: the producer_tail is cut short",
+            program[warp][-1],
+            (),
+        )

@@ -50,6 +50,15 @@ class Evaluator:
         """`threads` threads arrive once each."""
         return self._run("arrive", state, (min(threads, COUNT_LIMIT),))
 
+    def cp_async_arrive(self, state: State, threads: int) -> Outcome:
+        """`threads` threads make the phase wait for their copies."""
+        outcome = self._run("cp_async_arrive", state, ())
+        for _ in range(threads - 1):
+            if outcome.violates:
+                break
+            outcome = self._run("cp_async_arrive", outcome.state, ())
+        return outcome
+
     def arrive_expect_tx(self, state: State, count: int) -> Outcome:
         """One thread expects `count` bytes and arrives."""
         return self._sized("arrive_expect_tx", state, count)

@@ -12,7 +12,25 @@ from collections.abc import Sequence
 
 from checker.log.synclog import Record
 from checker.log.table import Table
+from checker.log.usage import WAITS, WGMMA
 from checker.log.violation import Violation
+
+
+def operands_of_copies(records: Sequence[Record], table: Table) -> dict[int, int]:
+    """Address of a wgmma operand -> full barrier of its stage, for rings that cp.async fills.
+
+    Such copies are not logged: the stage is the one that the warp has last waited for, in most of the operand's uses.
+    """
+    fulls = {a for a, ring in table.ring.items() if ring.copied and a in ring.full.addresses}
+    last: dict[int, int] = {}
+    votes: dict[int, Counter[int]] = defaultdict(Counter)
+    for record in records if fulls else ():
+        if record.kind in WAITS and record.values[0] in fulls:
+            last[record.warp] = record.values[0]
+        elif record.kind in WGMMA and record.warp in last:
+            for address in record.values:
+                votes[address][last[record.warp]] += 1
+    return {address: counts.most_common(1)[0][0] for address, counts in votes.items()}
 
 
 class Stages:
@@ -126,9 +144,12 @@ class Stages:
             )
 
     def held_at_exit(self) -> str:
-        """A stage that some warp has waited for and not released, by name; such a log may have been cut off."""
+        """A stage that some warp has waited for and not released, by name; such a log may have been cut off.
+
+        Who fills the stages itself need not release the last ones: nobody waits for that.
+        """
         for ring in self.table.rings:
-            if ring.empty is not None:
+            if ring.empty is not None and not (ring.empty.waiters and {*ring.empty.waiters} <= {*ring.full.waiters}):
                 for full, empty in zip(ring.full.addresses, ring.empty.addresses, strict=True):
                     for warp in ring.full.waiters:
                         releases = warp in ring.empty.arrivers or not ring.empty.arrivers

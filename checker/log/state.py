@@ -228,7 +228,25 @@ class ReplayState(ABC):
         self._apply(barrier, outcome, index)
 
     def _arrive_later(self, index: int, record: Record) -> None:
-        self._barrier(index, record.values[0]).asynchronous.append(index)
+        """cp.async.mbarrier.arrive: without .noinc, the phase waits for the copies besides its arrivals."""
+        barrier = self._barrier(index, record.values[0])
+        barrier.asynchronous.append(index)
+        if barrier.address in self.table.delayed:
+            self._check_visible(index, record.warp, barrier)
+            lanes = self._lanes(record)
+            self.witness.append((self.now, "delay", index, lanes))
+            self._apply(barrier, self.spec.cp_async_arrive(barrier.state, lanes), index)
+
+    def _copied(self, barrier: Barrier) -> None:
+        """The copies of the oldest open cp.async arrival are done."""
+        index = barrier.asynchronous.pop(0)
+        record = self.records[index]
+        if barrier.address in self.table.delayed:
+            lanes = self._lanes(record)
+            self.witness.append((self.now, "copied", index, lanes))
+            self._apply(barrier, self.spec.arrive(barrier.state, lanes), index)
+        else:
+            self._count_arrival(barrier, index, record)
 
     def _expect(self, index: int, record: Record) -> None:
         barrier = self._barrier(index, record.values[0])

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from checker.log.infer import Arrivals, arrivals_of, box_bytes
 from checker.log.synclog import WARP, Record
@@ -54,6 +54,8 @@ class Ring:
     full: Array
     empty: Array | None
     bytes: int
+    copied: bool = False
+    """Whether cp.async fills the stages, and no TMA load does."""
 
     @property
     def stages(self) -> int:
@@ -77,6 +79,8 @@ class Table:
     ring: dict[int, Ring] = field(default_factory=dict)
     roles: dict[int, str] = field(default_factory=dict)
     """Warp -> role."""
+    delayed: frozenset[int] = frozenset()
+    """Barriers whose cp.async arrivals hold up a phase and are no part of its count."""
 
 
 def recover(records: Sequence[Record]) -> Table:
@@ -87,7 +91,8 @@ def recover(records: Sequence[Record]) -> Table:
     for full, empty in _pair_by_use(_pair_by_init(list(use.inits)), use):
         rings.append(_ring(full, empty, use, cluster))
     named = _with_names(rings, use)
-    table = Table(tuple(named), cluster, box_bytes([ring.full.addresses for ring in named], use))
+    boxes = box_bytes([ring.full.addresses for ring in named], use)
+    table = Table(tuple(named), cluster, boxes, delayed=frozenset(use.delayed))
     for ring in named:
         for part, array in (("full", ring.full), ("empty", ring.empty)):
             for stage, address in enumerate(array.addresses if array else ()):
@@ -194,7 +199,8 @@ def _ring(full: list[int], empty: list[int], use: Usage, cluster: bool) -> Ring:
     else:
         pipeline = "PipelineTransactionAsync" if expected else "PipelineAsync"
     size = expected.most_common(1)[0][0] if expected else 0
-    return Ring("", pipeline, full_array, empty_array, size)
+    copied = any(a in use.copiers for a in full) and not any(a in use.loads for a in full)
+    return Ring("", pipeline, full_array, empty_array, size, copied)
 
 
 def _takes_turns(addresses: list[int], use: Usage) -> bool:
@@ -236,24 +242,31 @@ def _with_names(rings: list[Ring], use: Usage) -> list[Ring]:
             name = "math order" if math & {*ring.full.waiters, *ring.full.arrivers} else "load order"
         elif ring.pipeline in ("unused", "ClusterBarrier"):
             name = "unused" if ring.pipeline == "unused" else "barrier"
-        elif ring.pipeline == "PipelineTmaAsync":
+        elif ring.pipeline == "PipelineTmaAsync" or (ring.copied and math & {*ring.full.waiters}):
             name = "mainloop"
         else:
             name = "epilogue load" if ring.bytes else "async"
         taken[name] += 1
         if taken[name] > 1:
             name = f"{name} {taken[name]}"
-        named.append(Ring(name, ring.pipeline, ring.full, ring.empty, ring.bytes))
+        named.append(replace(ring, name=name))
     return named
 
 
 def _roles(use: Usage, table: Table) -> dict[int, str]:
-    """Role of each warp: consumer of a warpgroup that issues wgmma, loader of a ring, or idle."""
+    """Role of each warp: consumer of a warpgroup that issues wgmma, loader or other producer of a ring,
+    or idle.
+    """
     loader: dict[int, list[str]] = defaultdict(list)
     for address, warp in use.issuers.items():
         ring = table.ring.get(address)
         if ring and ring.name not in loader[warp]:
             loader[warp].append(ring.name)
+    for address, warps in use.copiers.items():
+        for warp in warps:
+            ring = table.ring.get(address)
+            if ring and ring.name not in loader[warp]:
+                loader[warp].append(ring.name)
     groups = sorted({warp // 4 for warp, kinds in use.kinds.items() if any(kind in kinds for kind in WGMMA)})
     roles = {}
     for warp in sorted(use.kinds):
@@ -262,5 +275,6 @@ def _roles(use: Usage, table: Table) -> dict[int, str]:
         elif loader.get(warp):
             roles[warp] = " + ".join(n if n.endswith("load") else f"{n} load" for n in loader[warp])
         else:
-            roles[warp] = "idle"
+            fed = [ring.name for ring in table.rings if ring.empty and warp in ring.full.arrivers]
+            roles[warp] = " + ".join(f"{name} producer" for name in fed) or "idle"
     return roles

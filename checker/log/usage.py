@@ -16,7 +16,8 @@ EXPECTS = (
     "cluster_transaction_barrier_expect_transaction",
 )
 WAITS = ("cluster_barrier_wait", "cluster_barrier_try_wait", "cluster_barrier_test_wait")
-PLAIN_ARRIVALS = ("cluster_barrier_arrive", "cluster_barrier_arrive_cluster", "cpasync_barrier_arrive")
+PLAIN_ARRIVALS = ("cluster_barrier_arrive", "cluster_barrier_arrive_cluster")
+COPY_ARRIVAL = "cpasync_barrier_arrive"
 WGMMA = ("wgmma_smem_smem", "wgmma_reg_smem")
 
 
@@ -33,6 +34,10 @@ class Usage:
     waited_before: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     spread: set[int] = field(default_factory=set)
     issuers: dict[int, int] = field(default_factory=dict)
+    copiers: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    """Barrier -> warp -> cp.async arrivals."""
+    delayed: set[int] = field(default_factory=set)
+    """Barriers whose cp.async arrivals only hold up the phase in which their warps arrive (without .noinc)."""
     kinds: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
 
@@ -40,6 +45,7 @@ def usage(records: Iterable[Record]) -> Usage:
     """One pass over the log: who initialises, waits on, arrives at, expects at and loads to each barrier."""
     use = Usage()
     last_wait: dict[int, int] = {}
+    plain: Counter[tuple[int, int]] = Counter()
     for record in records:
         kind, warp, values = record.kind, record.warp, record.values
         use.kinds[warp][kind] += 1
@@ -53,6 +59,9 @@ def usage(records: Iterable[Record]) -> Usage:
                 use.spread.add(values[0])
             else:
                 use.arrivals[values[0]][warp] += 1
+                plain[warp, values[0]] += 1
+        elif kind == COPY_ARRIVAL:
+            use.copiers[values[0]][warp] += 1
         elif kind in EXPECTS:
             if len(values) == 4 and (values[2] or not values[3]):
                 continue
@@ -67,6 +76,11 @@ def usage(records: Iterable[Record]) -> Usage:
             use.issuers.setdefault(values[1], warp)
             if warp in last_wait:
                 use.waited_before[values[1]][last_wait[warp]] += 1
+    for address, warps in use.copiers.items():
+        if any(plain[warp, address] for warp in warps):
+            use.delayed.add(address)
+        else:
+            use.arrivals[address].update(warps)
     return use
 
 

@@ -1,0 +1,425 @@
+"""Logs of CUTLASS kernels on an H100 (checker/hardware/cutlass.py): accepted, with the tables that they were built
+with; edits of them are refused, found violated, or shown legal. Without the GPU: what builds and runs them.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from log_edits import FOLDERS, config_of, edits_of, path_of, records_of, renumbered, text_of, with_value
+from log_explained import explains
+
+from checker.frontier.box import Configuration
+from checker.hardware import cutlass
+from checker.hardware.cutlass import KERNELS
+from checker.log.check import CHECKED, check_log, check_records
+from checker.log.spec import Evaluator
+from checker.log.synclog import Record
+from checker.result import Result
+from spec.errors import SpecError
+
+LOGS = tuple(sorted(path.name.removesuffix(".log.xz") for path in FOLDERS[1].glob("*.log.xz")))
+CP_ASYNC = tuple(log for log in LOGS if KERNELS[log].macros.get("COPY"))
+EDITS = 60
+"""Of each log; tests/test_log.py looks at all of those of the ten logs that it has."""
+
+
+def test_every_kernel_has_its_log() -> None:
+    assert set(LOGS) == set(KERNELS)
+    assert len(CP_ASYNC) == 3
+
+
+# ---------------------------------------------------------------- what was built is what is recovered
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_log_is_accepted(log: str) -> None:
+    result = check_log(path_of(log))
+    assert result.verdict == "proved"
+    assert [finding.id for finding in result.findings] == list(CHECKED)
+    assert result.states >= 100
+    assert result.seconds < 5
+    assert explains(records_of(log))
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_log_is_of_the_kernel_that_it_is_named_after(log: str) -> None:
+    macros, config = dict(KERNELS[log].macros), config_of(log)
+    given = {
+        "kind": macros.get("SCHEDULE", 0),
+        "input": macros.get("INPUT", 0),
+        "copy": macros.get("COPY", 0),
+        "stream_k": macros.get("STREAM_K", 0),
+        "groups": macros.get("GROUPS", 0),
+        "source": macros.get("SOURCE", 1),
+        "cluster": f"{macros.get('CLUSTER_M', 1)}x{macros.get('CLUSTER_N', 1)}",
+        "tile": f"{macros.get('TILE_M', 128)}x{macros.get('TILE_N', 128)}x{macros.get('TILE_K', 64)}",
+    }
+    given |= dict(zip(("M", "N", "K", "SMs"), KERNELS[log].sizes, strict=True))
+    chosen = {"STAGES": "MainStages", "STAGES_C": "StagesC", "STAGES_D": "StagesD"}
+    given |= {chosen[name]: value for name, value in macros.items() if name in chosen}
+    switches = {"REUSE": "ReuseSmemC", "DELAY": "DelayTmaStore"}
+    given |= {switches[name]: int(value == "true") for name, value in macros.items() if name in switches}
+    assert {name: config[name] for name in given} == {name: str(value) for name, value in given.items()}
+
+
+class Shape:
+    """What the `#` line of a log says about the numbers of its table."""
+
+    def __init__(self, log: str) -> None:
+        self.config = config_of(log)
+        numbers = {name: int(value) for name, value in self.config.items() if value.isdigit()}
+        self.numbers = numbers
+        self.cluster = [int(n) for n in self.config["cluster"].split("x")]
+        self.tile = [int(n) for n in self.config["tile"].split("x")]
+        self.kind = numbers["kind"]
+        self.groups = 2 if self.kind in (1, 2) else 1
+        self.per_phase = 2 if self.kind == 1 else 1
+        self.peers = sum(self.cluster) - 1
+
+    @property
+    def tiles(self) -> int:
+        """Of one CTA; every CTA has equally many."""
+        count = -(-self.numbers["M"] // self.tile[0]) * -(-self.numbers["N"] // self.tile[1])
+        return count // self.numbers["SMs"] if self.numbers["SMs"] else 1
+
+    @property
+    def k_tiles(self) -> int:
+        return self.numbers["K"] // self.tile[2]
+
+
+def table_of(result: Result) -> dict[tuple[str, str], dict[str, object]]:
+    return {(row["ring"], row["part"]): row for row in result.extra["table"]}
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_mainloop_is_the_configuration(log: str) -> None:
+    shape, result = Shape(log), check_log(path_of(log))
+    rows, n = table_of(result), shape.numbers
+    full, empty = rows["mainloop", "full"], rows["mainloop", "empty"]
+    assert full["stages"] == empty["stages"] == n["MainStages"]
+    assert result.parameters["threads"] == n["threads"]
+    assert full["waits"] == empty["arrives"] == [f"consumer {group}" for group in range(shape.groups)]
+    assert full["arrives"] == empty["waits"]
+    if n["copy"]:
+        loaders = 8 if shape.kind == 0 else 4
+        assert (full["pipeline"], full["count"], full["logged"], full["lanes"]) == (
+            "PipelineAsync",
+            32 * loaders,
+            loaders,
+            32,
+        )
+        assert full["bytes"] == 0
+    else:
+        copying = 32 if n["input"] == 5 else 0
+        assert (full["pipeline"], full["count"]) == ("PipelineTmaAsync", 1 + copying)
+        assert full["bytes"] == shape.tile[2] * (shape.tile[0] * n["bytes_A"] + shape.tile[1] * n["bytes_B"])
+    if shape.peers == 1:
+        assert (empty["count"], empty["logged"], empty["lanes"]) == (128 * shape.per_phase, 4 * shape.per_phase, 32)
+    else:
+        assert (empty["count"], empty["logged"], empty["lanes"]) == (
+            shape.peers * shape.per_phase,
+            shape.per_phase,
+            1,
+        )
+        assert empty["unseen"] == (shape.peers - 1) * shape.per_phase
+    kept = 1 if shape.kind == 3 else 0
+    assert empty["phases"] == full["phases"] - kept
+    if not n["stream_k"] and not n["groups"]:
+        assert full["phases"] == shape.tiles * shape.k_tiles
+    else:
+        assert full["phases"] > n["MainStages"]
+
+
+@pytest.mark.parametrize("log", [log for log in LOGS if config_of(log)["StagesD"] != "0"])
+def test_epilogue_is_the_configuration(log: str) -> None:
+    shape, result = Shape(log), check_log(path_of(log))
+    rows, n = table_of(result), shape.numbers
+    name = "epilogue load" if n["source"] else "async 2" if n["groups"] else "unused"
+    full, empty = rows[name, "full"], rows[name, "empty"]
+    assert (full["stages"], full["count"]) == (n["StagesC"], 32)
+    assert (empty["stages"], empty["count"]) == (n["StagesC"], 128 * shape.per_phase)
+    m, columns = (int(side) for side in shape.config["epilogue_tile"].split("x"))
+    subtiles = shape.tile[0] * shape.tile[1] // (m * columns)
+    size = 4 if n["input"] == 4 else 2
+    if n["source"]:
+        assert full["pipeline"] == "PipelineTransactionAsync"
+        assert full["bytes"] == m * columns * size
+        assert full["phases"] == empty["phases"] and full["phases"] % subtiles == 0
+        if not n["stream_k"] and not n["groups"]:
+            assert full["phases"] == shape.tiles * subtiles
+    records = records_of(log)
+    assert max(r.values[0] for r in records if r.kind == "tma_store_wait") == n["StagesD"] - 1
+    sources = {r.values[1] for r in records if r.kind == "tma_store"}
+    addresses = {int(full["first"]) + 8 * stage for stage in range(n["StagesC"])}
+    staged = {r.values[2] for r in records if r.kind == "tma_load" and r.values[1] in addresses}
+    assert (sources <= staged) == bool(n["ReuseSmemC"])
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_orders_and_roles_are_those_of_the_schedule(log: str) -> None:
+    shape, result = Shape(log), check_log(path_of(log))
+    rows, n = table_of(result), shape.numbers
+    assert (("load order", "order") in rows) == (shape.kind in (1, 2) and not n["copy"])
+    assert (("math order", "order") in rows) == (shape.kind == 2)
+    if shape.kind == 2:
+        assert (rows["math order", "order"]["stages"], rows["math order", "order"]["count"]) == (4, 128)
+    roles = {row["role"]: row["warps"] for row in result.extra["roles"]}
+    first = n["threads"] // 32 - 4 * shape.groups
+    expected = {f"consumer {g}": list(range(first + 4 * g, first + 4 * g + 4)) for g in range(shape.groups)}
+    assert {role: warps for role, warps in roles.items() if role.startswith("consumer")} == expected
+    if n["copy"]:
+        assert roles["mainloop load"] == list(range(first))
+    if n["groups"]:
+        assert rows["async", "full"]["pipeline"] == "PipelineAsync"
+        assert rows["async", "full"]["arrives"] == ["async producer"]
+        assert roles["async producer"] == [3]
+
+
+# ---------------------------------------------------------------- edits
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_edits_are_caught_or_legal(log: str) -> None:
+    evaluator = Evaluator()
+    seen: Counter[str] = Counter()
+    every = list(edits_of(log, 0))
+    assert len(every) >= 150
+    for edit in every[:: max(1, len(every) // EDITS)]:
+        result = check_records(renumbered(edit.records), "edited.log", evaluator)
+        seen[result.verdict] += 1
+        if result.verdict == "violated":
+            assert result.trace is not None and result.trace.because
+        elif result.verdict == "undetermined":
+            assert edit.kind == "cut off"
+        else:
+            assert edit.argument, f"accepted without an argument: {edit.kind} at entry {edit.index}"
+            assert explains(renumbered(edit.records))
+    assert seen["violated"] >= EDITS // 2, seen
+
+
+Edit = Callable[[list[Record]], None]
+
+
+def found(records: list[Record], kind: str, number: int, warp: int) -> int:
+    return [i for i, r in enumerate(records) if r.kind == kind and r.warp == warp][number]
+
+
+def without(kind: str, number: int, warp: int) -> Edit:
+    def edit(records: list[Record]) -> None:
+        del records[found(records, kind, number, warp)]
+
+    return edit
+
+
+def swapped(kind: str, number: int, warp: int, later: str) -> Edit:
+    """The entry and the next `later` of its warp trade places."""
+
+    def edit(records: list[Record]) -> None:
+        i = found(records, kind, number, warp)
+        j = next(j for j in range(i + 1, len(records)) if records[j].warp == warp and records[j].kind == later)
+        one, other = records[i], records[j]
+        records[i], records[j] = with_time(other, one.time), with_time(one, other.time)
+
+    return edit
+
+
+def with_time(record: Record, time: int) -> Record:
+    return Record(record.line, record.at, record.kind, record.source_line, time, record.warp, record.values)
+
+
+def changed(kind: str, number: int, warp: int, field: str, value: Callable[[int], int]) -> Edit:
+    def edit(records: list[Record]) -> None:
+        i = found(records, kind, number, warp)
+        records[i] = with_value(records[i], field, value(records[i].values[0]))
+
+    return edit
+
+
+def late(kind: str, number: int, warp: int) -> Edit:
+    """The entry comes once more, at the end of the log."""
+
+    def edit(records: list[Record]) -> None:
+        records.append(with_time(records[found(records, kind, number, warp)], records[-1].time))
+
+    return edit
+
+
+WRONG: tuple[tuple[str, str, str, Edit], ...] = (
+    ("ws_tf32", "missing-fence", "comes to bar.sync 2 without", without("fence_view_async_shared", 10, 5)),
+    ("pp_grouped_void", "missing-fence", "unlike at the others", without("fence_view_async_shared", 26, 11)),
+    ("coop_scaled", "deadlock", "32 of 33 arrivals are missing", without("cpasync_barrier_arrive", 2, 3)),
+    ("coop_scaled", "race", "", without("cluster_barrier_wait", 8, 3)),
+    ("coop_scaled", "race", "copies to the stage of", swapped("cluster_barrier_wait", 8, 3, "cpasync_barrier_arrive")),
+    ("coop_streamk", "named-barrier", "has left bar.sync 1", without("named_barrier_arrive_and_wait", 1, 4)),
+    ("coop_streamk_2x1", "deadlock", "3 of 4", without("cluster_barrier_arrive_cluster", 30, 8)),
+    ("coop_grouped", "phase-lapped", "async after stage 2", without("cluster_barrier_wait", 3, 3)),
+    ("ws_cpasync", "stale-read", "does not wait for its copies", without("cpasync_barrier_arrive", 4, 2)),
+    ("ws_cpasync", "stale-read", "", swapped("cpasync_barrier_arrive", 3, 5, "cluster_barrier_arrive")),
+    ("ws_cpasync", "race", "copies to the stage of", swapped("cluster_barrier_wait", 4, 1, "cpasync_barrier_arrive")),
+    ("ws_cpasync", "phase-lapped", "left out", without("cluster_barrier_wait", 1, 3)),
+    ("ws_cpasync", "exit-hazard", "producer_tail is cut short", without("cluster_barrier_wait", -1, 6)),
+    ("ws_cpasync", "arrival-count", "the log ends while phase", late("cpasync_barrier_arrive", 0, 7)),
+    ("ws_cpasync", "deadlock", "", without("cluster_barrier_arrive", 2, 4)),
+    ("coop_cpasync", "race", "", swapped("warpgroup_wait", 3, 8, "cluster_barrier_arrive_cluster")),
+    ("pp_cpasync", "arrival-count", "", changed("cluster_barrier_init", 2, 0, "arrive_count", lambda n: 64)),
+)
+"""Log, property, words of the reason, and the edit."""
+
+
+@pytest.mark.parametrize(("log", "property_id", "said", "edit"), WRONG)
+def test_property_that_an_edit_violates(log: str, property_id: str, said: str, edit: Edit) -> None:
+    records = list(records_of(log))
+    edit(records)
+    result = check_records(renumbered(records), "edited.log", Evaluator())
+    assert result.trace is not None
+    assert result.trace.property == property_id, result.trace.because
+    assert said in result.trace.because
+
+
+def test_kernel_of_one_role_keeps_its_last_stage() -> None:
+    """Who fills the stages is who reads them: nobody waits for the last release. With a producer somebody does."""
+    held = {
+        row["part"]: row["phases"] for row in check_log(path_of("tma_one_role")).extra["table"] if row["stages"] == 3
+    }
+    assert held == {"full": 8, "empty": 7}
+    cuts = [edit.records for edit in edits_of("ws_mixed", 0) if edit.kind == "cut off"]
+    notes = [check_records(cut, "cut.log", Evaluator()).findings[0].note for cut in cuts]
+    assert any("may lack its end: warp" in note for note in notes)
+
+
+# ---------------------------------------------------------------- what builds and runs them
+
+
+def program(folder: Path, text: str) -> Path:
+    path = folder / "program"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_outcomes_of_a_program(tmp_path: Path) -> None:
+    assert cutlass.run(program(tmp_path, 'echo "$@"'), (1, 2, 3)) == ("ok", "1 2 3\n")
+    assert cutlass.run(program(tmp_path, "echo 7 elements are wrong; exit 1"), ()) == (
+        "wrong",
+        "7 elements are wrong\n",
+    )
+    assert cutlass.run(program(tmp_path, "exec sleep 60"), (), seconds=0.2) == ("hang", "")
+    with pytest.raises(SpecError, match="not run: CUDA: no device"):
+        cutlass.run(program(tmp_path, "echo CUDA: no device; exit 3"), ())
+    with pytest.raises(SpecError, match="exit code 9"):
+        cutlass.run(program(tmp_path, "exit 9"), ())
+
+
+def test_the_whole_log_is_kept(tmp_path: Path) -> None:
+    """The kernel prints what there is when its first thread ends, and the program prints the whole log afterwards."""
+    text = text_of("ws_fp8_s7")
+    head, rest = text.split("\n", 1)
+    part = rest[: rest.index("\n", 2000) + 1] + "synclog end\n"
+    printed = tmp_path / "printed"
+    printed.write_text(f"{head}\n{part}{rest}0 elements are wrong\n")
+    kept = cutlass.record("ws_fp8_s7", tmp_path / "logs", program=program(tmp_path, f"cat {printed}"))
+    assert lzma.decompress(kept.read_bytes()).decode() == text
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo 3 elements are wrong; exit 1", "ws_fp8_s7: 3 elements are wrong"),
+        ("echo '# kind=0'; echo synclog start", "no whole synclog"),
+    ],
+)
+def test_no_log_is_kept_of_a_kernel_that_is_wrong(script: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=message):
+        cutlass.record("ws_fp8_s7", tmp_path / "logs", program=program(tmp_path, script))
+    assert not (tmp_path / "logs").exists()
+
+
+def test_what_is_missing_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert cutlass.main(["log", "ws_mixed", "--to", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("pip install --no-deps nvidia-cutlass==4.2.0.0") == 1
+    assert cutlass.main(["--cutlass", str(tmp_path), "log", "ws_mixed", "--to", str(tmp_path)]) == 2
+    assert "has no include/cutlass/arch/synclog.hpp" in capsys.readouterr().err
+    assert cutlass.main(["log", "nothing", "--to", str(tmp_path)]) == 2
+    assert "no kernel is called nothing" in capsys.readouterr().err
+    headers(tmp_path)
+    monkeypatch.setattr(cutlass, "nvcc", lambda: None)
+    assert cutlass.main(["--cutlass", str(tmp_path), "log", "ws_mixed", "--to", str(tmp_path)]) == 2
+    assert "needs nvcc" in capsys.readouterr().err
+
+
+def headers(folder: Path) -> None:
+    (folder / "include" / "cutlass" / "arch").mkdir(parents=True)
+    (folder / "include" / "cutlass" / "arch" / "synclog.hpp").touch()
+    (folder / "tools" / "util" / "include").mkdir(parents=True)
+
+
+def test_macros_and_folders_reach_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers(tmp_path)
+    seen = tmp_path / "seen"
+    compiler = program(tmp_path, f'echo "$@" > {seen}')
+    monkeypatch.setattr(cutlass, "nvcc", lambda: str(compiler))
+    cutlass.build("cutlass_synclog.cu", {"SCHEDULE": 2}, tmp_path / "x", options=cutlass.LOGGING, cutlass=str(tmp_path))
+    words = seen.read_text().split()
+    assert {"-DSCHEDULE=2", "-rdc=true", f"-I{tmp_path}/include", f"{tmp_path}/x"} <= {*words}
+    assert any(Path(word).name == "cutlass_synclog.cu" and Path(word).is_file() for word in words)
+    program(tmp_path, "echo 'x.cu(3): error: no such thing' >&2; exit 2")
+    with pytest.raises(SpecError, match=r"nvcc refuses cutlass_synclog\.cu: x\.cu"):
+        cutlass.build("cutlass_synclog.cu", {}, tmp_path / "x", cutlass=str(tmp_path))
+
+
+def test_macros_of_the_source_are_those_of_the_kernels() -> None:
+    source = (cutlass.sources() / "cutlass_synclog.cu").read_text()
+    for name, kernel in KERNELS.items():
+        for macro in kernel.macros:
+            assert macro in source, (name, macro)
+
+
+@pytest.mark.parametrize(
+    ("point", "macros"),
+    [
+        (
+            Configuration("cooperative", 4, 4, False, True, 2, 2, 16384, 32768),
+            {
+                "KIND": 1,
+                "EPI_M": 128,
+                "EPI_N": 64,
+                "REUSE": "true",
+                "ELEMENT_C": "cutlass::half_t",
+                "ELEMENT_D": "float",
+            },
+        ),
+        (
+            Configuration("pingpong", 4, 2, True, False, 4, 2, 8192, 8192),
+            {"KIND": 2, "EPI_M": 64, "EPI_N": 64, "REUSE": "false", "DELAY": "true", "STAGES_C": 4, "STAGES_D": 2},
+        ),
+    ],
+)
+def test_configuration_of_an_epilogue_as_macros(point: Configuration, macros: dict[str, int | str]) -> None:
+    found_macros = cutlass.epilogue_macros(point)
+    assert {name: found_macros[name] for name in macros} == macros
+    m, n, _, ctas, _ = cutlass.epilogue_sizes(point)
+    assert m // 128 * (n // 128) == ctas * 2
+
+
+@pytest.mark.parametrize(
+    ("point", "message"),
+    [
+        (Configuration("pingpong", 4, 2, False, True, 1, 1, 32768, 32768), "give 2 to 8"),
+        (Configuration("cooperative", 4, 2, False, True, 3, 1, 8192, 8192), "give 1 to 8"),
+        (Configuration("cooperative", 4, 2, False, True, 4, 1, 4096, 8192), "not 128 x 32 elements"),
+        (Configuration("ws", 4, 2, False, True, 4, 2, 8192, 8192), "one tile"),
+        (Configuration("cooperative", 4, 2, False, True, 4, "forever", 8192, 8192), "divisor of 64"),
+    ],
+)
+def test_epilogues_that_no_kernel_has(point: Configuration, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        cutlass.epilogue_macros(point)
+        cutlass.epilogue_sizes(point)
