@@ -167,7 +167,16 @@ def _record(options: argparse.Namespace) -> int:
             folder_of_faults=options.faults,
         )
         return 0
-    recordings = record_kernels(options.kernels, runs=options.runs, seed=options.seed, settings=dict(options.settings))
+    if options.by_hand:
+        from checker.hardware.everything import record_by_hand
+
+        if options.settings:
+            raise UsageError("--set: hand-written kernels are recorded at sizes of their own")
+        recordings = record_by_hand(options.kernels, runs=options.runs, seed=options.seed)
+    else:
+        recordings = record_kernels(
+            options.kernels, runs=options.runs, seed=options.seed, settings=dict(options.settings)
+        )
     write(recordings, options.output)
     hung = sum(run.hangs for one in recordings for run in one.runs)
     print(f"verify: RECORDED {sum(len(one.runs) for one in recordings)} runs, {hung} of them hang  {options.output}")

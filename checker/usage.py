@@ -148,6 +148,9 @@ def make_parser() -> Parser:
     record.add_argument(
         "kernels", nargs="*", metavar="KERNEL", help="tma-async, epilogue, gemm-pingpong, ..., or FILE.py[:CLASS]"
     )
+    record.add_argument(
+        "--by-hand", action="store_true", help="the hand-written kernels of these names, instead of the executor's"
+    )
     record.add_argument("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE")
     record.add_argument(
         "--all", dest="everything", action="store_true", help="all kernels and the tables of predictions; -o: a folder"

@@ -17,7 +17,7 @@ from checker.hardware import gemm_variants
 from checker.hardware.device import sources
 from checker.hardware.gemm import KINDS, POINTS, WRONG, Config, GemmKernel, bytes_of_parts, names
 from checker.hardware.gemm_models import MODELS, model_class
-from checker.hardware.gemm_record import SOURCE, read_reactions, record, sizes, write_reactions
+from checker.hardware.gemm_record import SOURCE, read_reactions, record_kernel, sizes, write_reactions
 from checker.hardware.gemm_variants import Prediction, React, Reaction, contradicts, variants
 from checker.hardware.handwritten import conform
 from checker.hardware.held import hold, pipeline_of
@@ -454,8 +454,9 @@ def test_the_numbers_are_those_of_a_plain_product(schedule, more):
 
 @needs_gpu
 def test_recordings_are_held_to_the_specification():
-    for one in record(2):
-        assert hold(one).accepted == 2
+    for schedule in SCHEDULES:
+        for one in record_kernel(schedule, each=2):
+            assert hold(one).accepted == 2
 
 
 @needs_gpu

@@ -285,6 +285,16 @@ def test_all_sizes_are_recorded(obedient, monkeypatch, tmp_path):
     assert [one.model for one in read(path)] == ["tma-async", "tma-store", "ordered-sequence", "epilogue"]
 
 
+def test_one_kernel_is_recorded(obedient, monkeypatch):
+    (one,) = pipelines_record.record_kernel("async", each=3, seed=2)
+    assert (one.model, len(one.runs)) == ("async", 3)
+    (every,) = pipelines_record.record_kernel("ordered-sequence")
+    assert len(every.runs) == pipelines_record.RUNS == 200
+    monkeypatch.setattr(Obedient, "changes", {0: [("consumer", 1, {"operand": 4})]})
+    with pytest.raises(SpecError, match=r"1 could not be recorded: .*operation 1 of consumer"):
+        pipelines_record.record_kernel("async", each=1, seed=2)
+
+
 def test_all_mistakes_are_recorded(obedient, monkeypatch, tmp_path):
     path = str(tmp_path / "mistakes.jsonl.gz")
     did = pipelines.Reaction(100, hangs=100, wrong=100)

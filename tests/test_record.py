@@ -160,6 +160,10 @@ def test_a_deadlock_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
     assert main(["replay", trace, "--hardware", "--runs", "3"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "on the GPU: 3 of 3 runs hang, 2 of them with consumer stuck, as predicted" in said
+    assert "note: producer: at its end" in said
+    before, _, _ = path.read_text().partition("class ExpectTxWithoutArrival")
+    consumer = next(text for text in said.split("note: ") if text.startswith("consumer: wait parity 0 full"))
+    assert "arrivals.py:" in consumer and int(consumer.split("arrivals.py:")[1].split(" ")[0]) > before.count("\n")
 
 
 def test_record_needs_to_know_what(tmp_path, capsys):
@@ -248,6 +252,27 @@ def test_everything_is_recorded(tmp_path, monkeypatch):
     assert said[:2] == ["one", "two"] and "epilogues: 2 predicted, 2 to run" in said
     with pytest.raises(SpecError, match="no Python file in it has a list CASES"):
         everything.record_all(str(tmp_path / "all"), said.append, folder_of_faults=str(tmp_path))
+
+
+def test_hand_written_kernels_are_recorded_by_name(tmp_path, capsys, monkeypatch):
+    asked = []
+    plan, model = model_of(TmaAsync(stages=1, trips=2))
+    one = recorded(GPU, plan, [simulated(plan, model.machine, 1)], 0)
+
+    def kernel(name, *, each, seed):
+        asked.append((name, each, seed))
+        return [one]
+
+    monkeypatch.setattr(everything, "gpu", lambda: None)
+    monkeypatch.setattr(everything.pipelines_record, "record_kernel", kernel)
+    monkeypatch.setattr(everything.gemm_record, "record_kernel", kernel)
+    path = str(tmp_path / "x.jsonl.gz")
+    assert main(["record", "--by-hand", "tma-async", "gemm-pingpong", "--runs", "5", "--seed", "9", "-o", path]) == 0
+    assert asked == [("tma-async", 5, 9), ("pingpong", 5, 9)] and read(path) == (one, one)
+    assert "RECORDED 2 runs, 0 of them hang" in capsys.readouterr().out
+    assert main(["record", "--by-hand", "mainloop", "-o", path]) == 2
+    assert "no hand-written kernel 'mainloop': use one of tma-async" in capsys.readouterr().err
+    assert main(["record", "--by-hand", "async", "--set", "stages=2", "-o", path]) == 2
 
 
 def test_a_mistake_in_what_runs_the_cases_is_no_fault(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,11 @@ from checker.hardware.device import gpu
 from checker.hardware.mbarrier_tables import record_fuzz, record_reactions
 from checker.hardware.reactions import predict
 from checker.hardware.record import Progress, record_kernels, table, workers, write_table
-from checker.hardware.recording import write
+from checker.hardware.recording import Recording, write
+from checker.hardware.shapes import NAMES
 from checker.hardware.suite import kernels
 from spec.errors import SpecError
+from spec.gemm import SCHEDULES
 
 
 def _kernels(folder: str) -> None:
@@ -47,6 +49,25 @@ PARTS: dict[str, Callable[[str], object]] = {
     "ill-formed operations": _ill_formed,
 }
 """What is recorded beside the tables, each into files of a folder."""
+
+
+def record_by_hand(names: Sequence[str], *, runs: int = 0, seed: int = 1) -> list[Recording]:
+    """The hand-written kernels of these names at all their sizes. runs: of each size; 0: so many that a kernel has 200.
+
+    Raises SpecError for an unknown name, without a Hopper GPU, and for what is not as the models say.
+    """
+    gemms = {f"gemm-{schedule}": schedule for schedule in SCHEDULES}
+    for name in names:
+        if name not in (*NAMES, *gemms):
+            raise SpecError(f"no hand-written kernel {name!r}: use one of {', '.join((*NAMES, *gemms))}")
+    gpu()
+    found: list[Recording] = []
+    for name in names:
+        if name in gemms:
+            found += gemm_record.record_kernel(gemms[name], each=runs, seed=seed)
+        else:
+            found += pipelines_record.record_kernel(name, each=runs, seed=seed)
+    return found
 
 
 def record_all(directory: str, progress: Progress, *, every: int = 1, folder_of_faults: str = "") -> None:

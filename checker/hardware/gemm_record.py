@@ -18,10 +18,12 @@ from checker.hardware.parallel import in_processes
 from checker.hardware.record import JITTER, resolution
 from checker.hardware.recording import Recording, recorded, write
 from spec.errors import SpecError
+from spec.gemm import SCHEDULES
 
 SOURCE = "kernels/gemm.cu"
 REACTIONS = "sm90-gemm-mistakes"
-RUNS = 3
+RUNS = 200
+"""Runs of a schedule, over all its sizes together."""
 """Recorded at each size."""
 
 
@@ -48,7 +50,7 @@ class Size:
 
 def sizes() -> Iterator[Size]:
     """All schedules, with C and without, all ways to store D, 2 to 8 stages, more k-tiles than stages and fewer."""
-    for schedule in ("ws", "cooperative", "pingpong"):
+    for schedule in SCHEDULES:
         rows = 64 if schedule == "pingpong" else 128
         several = (1,) if schedule == "ws" else (1, 3)
         for stages, columns in ((2, 128), (4, 128), (8, 64)):
@@ -64,11 +66,14 @@ def sizes() -> Iterator[Size]:
         yield Size(Config(schedule, 3, (rows, 64), source=True, stages_c=1, stages_d=1, bfloat16=True), 2, several[-1])
 
 
-def record(runs: int = RUNS, *, seed: int = 1, jitter: int = JITTER) -> list[Recording]:
-    """Runs every size in `runs` CTAs or clusters. Raises SpecError for a wrong number, a hang, and a kernel that did
-    anything else than its model does; whether the clocks allow its order is for the reader to say.
+def record_kernel(schedule: str, *, each: int = 0, seed: int = 1, jitter: int = JITTER) -> list[Recording]:
+    """A schedule at all its sizes. each: CTAs or clusters of a size; 0: so many that there are RUNS in all.
+
+    Raises SpecError for a wrong number, a hang, and a kernel that did anything else than its model does; whether the
+    clocks allow its order is for the reader to say.
     """
-    found = in_processes(_try_record, [(size, runs, seed, jitter) for size in sizes()])
+    mine = sum(size.config.schedule == schedule for size in sizes())
+    found = in_processes(_try_record, _tasks(schedule, each * mine or RUNS, seed, jitter))
     failed = [one for one in found if isinstance(one, str)]
     if failed:
         raise SpecError("; ".join(failed))
@@ -82,7 +87,7 @@ def record_all(folder: str, *, runs: int = RUNS) -> None:
     Raises SpecError, once all that could be recorded is written, for what could not or is not as the models say.
     """
     gpu()  # or nothing is overwritten
-    found = in_processes(_try_record, [(size, runs, 1, JITTER) for size in sizes()])
+    found = in_processes(_try_record, [task for one in SCHEDULES for task in _tasks(one, runs, 1, JITTER)])
     write([one for one in found if isinstance(one, Recording)], f"{folder}/gemm.jsonl.gz")
     failed = [one for one in found if isinstance(one, str)]
     every = list(variants())
@@ -92,6 +97,11 @@ def record_all(folder: str, *, runs: int = RUNS) -> None:
     failed += [f"{one.label}: {why}" for one, (_, why) in zip(every, reactions, strict=True) if why]
     if failed:
         raise SpecError("; ".join(failed))
+
+
+def _tasks(schedule: str, runs: int, seed: int, jitter: int) -> list[tuple[Size, int, int, int]]:
+    mine = [size for size in sizes() if size.config.schedule == schedule]
+    return [(size, -(-runs // len(mine)), seed, jitter) for size in mine]
 
 
 def _try_record(task: tuple[Size, int, int, int]) -> Recording | str:

@@ -31,8 +31,7 @@ def record_pipelines(path: str, *, runs: int = RUNS) -> None:
 
     Raises SpecError, once the others are written, for sizes that could not be recorded or do what their models do not.
     """
-    tasks = [(kernel, parameters, -(-runs // len(sizes(kernel)))) for kernel in NAMES for parameters in sizes(kernel)]
-    found = in_processes(_try_record, tasks)
+    found = in_processes(_try_record, [task for kernel in NAMES for task in _tasks(kernel, runs, 1)])
     write([one for one in found if isinstance(one, Recording)], path)
     _tell([one for one in found if isinstance(one, str)])
 
@@ -46,15 +45,30 @@ def record_mistakes(path: str) -> None:
     _tell([one for one in found if isinstance(one, str)])
 
 
+def record_kernel(kernel: str, *, each: int = 0, seed: int = 1) -> list[Recording]:
+    """One kernel at all its sizes. each: runs of a size; 0: so many that there are RUNS in all.
+
+    Raises SpecError for what cannot be recorded.
+    """
+    found = in_processes(_try_record, _tasks(kernel, each * len(sizes(kernel)) or RUNS, seed))
+    _tell([one for one in found if isinstance(one, str)])
+    return [one for one in found if isinstance(one, Recording)]
+
+
+def _tasks(kernel: str, runs: int, seed: int) -> list[tuple[str, dict[str, Any], int, int]]:
+    every = sizes(kernel)
+    return [(kernel, parameters, -(-runs // len(every)), seed) for parameters in every]
+
+
 def _tell(failed: Sequence[str]) -> None:
     if failed:
         raise SpecError(f"{len(failed)} could not be recorded: " + "; ".join(failed))
 
 
-def _try_record(task: tuple[str, dict[str, Any], int]) -> Recording | str:
-    kernel, parameters, runs = task
+def _try_record(task: tuple[str, dict[str, Any], int, int]) -> Recording | str:
+    kernel, parameters, runs, seed = task
     try:
-        return record(kernel, parameters, runs, 1)
+        return record(kernel, parameters, runs, seed)
     except Exception as error:  # whatever it is, the other sizes are to be kept
         return f"{kernel} {parameters}: {error!r}"
 

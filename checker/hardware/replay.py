@@ -6,11 +6,12 @@ import json
 from dataclasses import replace
 
 from checker.hardware.directed import directions, race_directions, wrong_data
-from checker.hardware.lower import lower
-from checker.hardware.run import Executor, observed
+from checker.hardware.lower import Plan, lower
+from checker.hardware.run import Executor, Run, observed
 from checker.replay import pipeline_of, trace_of
 from checker.result import Result
 from spec.compile import compile_programs
+from spec.words import words_of
 
 LIMIT = 3_000_000
 """Nanoseconds after which a wait of a directed run gives up."""
@@ -38,13 +39,14 @@ def replay_on_gpu(path: str, result: Result, runs: int) -> Result:
             if all(run.steps >= way.steps for run in done):
                 break
         seen = observed(done)
+        where = next((_positions(plan, run) for run in done if run.hangs), ())
         predicted = tuple(sorted(blocked.role for blocked in trace.blocked))
         same = sum(stuck == predicted for stuck in seen.stuck)
         note = (
             f"on the GPU: {seen.hangs} of {runs} runs hang, {same} of them with {', '.join(predicted)} stuck, as"
             " predicted"
         )
-        return replace(result, notes=(*result.notes, note))
+        return replace(result, notes=(*result.notes, note, *where))
     ways = race_directions(plan, machine, schedule)
     best = (-1, 0, ways[0], "")
     for way in ways:
@@ -60,3 +62,15 @@ def replay_on_gpu(path: str, result: Result, runs: int) -> Result:
     note += ", copies in flight made late" if way.late else ""
     note += (f"; {example}" if example else "") + (f"; {hangs} runs hang" if hangs else "")
     return replace(result, notes=(*result.notes, note))
+
+
+def _positions(plan: Plan, run: Run) -> tuple[str, ...]:
+    """Where each role was when the watch gave up."""
+    found = []
+    for role in run.roles:
+        place = "at its end"
+        if role.node >= 0:
+            node = plan.nodes[role.name][role.node]
+            place = f"{' '.join(words_of(node)).strip()}  {node.source}"
+        found.append(f"{role.name}: {place}")
+    return tuple(found)
