@@ -1,6 +1,6 @@
 // Operations on mbarriers, one function per form that PTX has, and `perform`, which does one by its number.
 //
-// Behind the vocabulary that checker/hardware/generate.py writes: numbers of verbs and places, and struct Operation.
+// Behind the vocabulary that checker/hardware/mbarrier/generate.py writes: numbers of verbs and places, and struct Operation.
 // A barrier is a 32-bit address: in the window shared::cta, or for the functions `remote_...` in shared::cluster.
 
 #define DEVICE static __device__ __forceinline__

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from simulated import simulated
 
-from checker.hardware import shapes, tapes
 from checker.hardware.cases import KERNELS
-from checker.hardware.handwritten import atoms
 from checker.hardware.lower import lower
-from checker.hardware.tapes import Did, Tape
+from checker.hardware.pipelines import shapes
+from checker.hardware.recorder import tapes
+from checker.hardware.recorder.conform import atoms
+from checker.hardware.recorder.tapes import Did, Tape
 from spec.compile import compile_programs
 
 SMALL = {

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from taped import CASES, SMALL, changed, taped, told
 
-from checker.hardware import shapes, tapes
-from checker.hardware.handwritten import conform
-from checker.hardware.tapes import FOREIGN, Did, Tape
+from checker.hardware.pipelines import shapes
+from checker.hardware.recorder import tapes
+from checker.hardware.recorder.conform import conform
+from checker.hardware.recorder.tapes import FOREIGN, Did, Tape
 from spec.errors import SpecError
 
 

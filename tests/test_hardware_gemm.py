@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from checker.hardware import gemm_variants
 from checker.hardware.device import sources
-from checker.hardware.gemm import KINDS, POINTS, WRONG, Config, GemmKernel, bytes_of_parts, names
-from checker.hardware.gemm_models import MODELS, model_class
-from checker.hardware.gemm_record import SOURCE, read_reactions, record_kernel, sizes, write_reactions
-from checker.hardware.gemm_variants import Prediction, React, Reaction, contradicts, variants
-from checker.hardware.handwritten import conform
+from checker.hardware.gemm import variants as gemm_variants
+from checker.hardware.gemm.kernel import KINDS, POINTS, WRONG, Config, GemmKernel, bytes_of_parts, names
+from checker.hardware.gemm.models import MODELS, model_class
+from checker.hardware.gemm.record import SOURCE, read_reactions, record_kernel, sizes, write_reactions
+from checker.hardware.gemm.variants import Prediction, React, Reaction, contradicts, variants
 from checker.hardware.held import hold, pipeline_of
 from checker.hardware.lower import lower
+from checker.hardware.recorder.conform import conform
+from checker.hardware.recorder.tapes import Did, Tape
 from checker.hardware.recording import read
-from checker.hardware.tapes import Did, Tape
 from spec import operations as op
 from spec.errors import SpecError
 from spec.gemm import SCHEDULES

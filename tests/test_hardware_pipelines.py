@@ -14,17 +14,20 @@ from pathlib import Path
 import pytest
 from taped import CASES, SMALL, changed, output_of, taped
 
-from checker.hardware import mistakes as table
-from checker.hardware import pipelines, pipelines_record, shapes, tapes
 from checker.hardware.cases import KERNELS
 from checker.hardware.device import Gpu, sources
 from checker.hardware.directed import wrong_data
-from checker.hardware.driver import nvcc
-from checker.hardware.handwritten import atoms
 from checker.hardware.held import hold
 from checker.hardware.lower import lower
-from checker.hardware.pipelines import contradicts
-from checker.hardware.pipelines_record import read_reactions, write_reactions
+from checker.hardware.mbarrier.driver import nvcc
+from checker.hardware.pipelines import kernel as pipelines
+from checker.hardware.pipelines import mistakes as table
+from checker.hardware.pipelines import record as pipelines_record
+from checker.hardware.pipelines import shapes
+from checker.hardware.pipelines.kernel import contradicts
+from checker.hardware.pipelines.record import read_reactions, write_reactions
+from checker.hardware.recorder import tapes
+from checker.hardware.recorder.conform import atoms
 from checker.hardware.recording import read
 from spec.errors import SpecError
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from test_mbarrier_fuzz import answers
 
-from checker.hardware import ill_formed
-from checker.hardware.generate import row
-from checker.hardware.ill_formed import Reaction, kinds, operations_of, probes, verdict
-from checker.hardware.menu import operation
-from checker.hardware.specimens import LEGAL, Kind, Specimen
+from checker.hardware.mbarrier import ill_formed
+from checker.hardware.mbarrier.generate import row
+from checker.hardware.mbarrier.ill_formed import Reaction, kinds, operations_of, probes, verdict
+from checker.hardware.mbarrier.menu import operation
+from checker.hardware.mbarrier.specimens import LEGAL, Kind, Specimen
 from spec.errors import SpecError
 
 

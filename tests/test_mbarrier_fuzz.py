@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from checker.hardware import ill_formed, mbarriers
 from checker.hardware.device import sources
-from checker.hardware.driver import compiled, nvcc
-from checker.hardware.generate import (
+from checker.hardware.mbarrier import fuzz as mbarriers
+from checker.hardware.mbarrier import ill_formed
+from checker.hardware.mbarrier.driver import compiled, nvcc
+from checker.hardware.mbarrier.generate import (
     COMPLETES,
     GHOSTS,
     ILLEGAL,
@@ -29,8 +30,8 @@ from checker.hardware.generate import (
     transition,
     vocabulary,
 )
-from checker.hardware.menu import VERBS, WAITS, Operation, meant, menu, operation
-from checker.hardware.reference import Reference
+from checker.hardware.mbarrier.menu import VERBS, WAITS, Operation, meant, menu, operation
+from checker.hardware.mbarrier.reference import Reference
 from spec.errors import SpecError
 from spec.expr import Lit, evaluate
 from spec.hopper import COUNT_LIMIT, TX_WIDTH, Illegal, Mbarrier

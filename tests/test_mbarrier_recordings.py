@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from checker.hardware.ill_formed import PROBES, TWIN, Reaction, disagreements, kinds, operations_of, verdict
-from checker.hardware.mbarrier_tables import meaning, read_fuzz, read_reactions, write_reactions
-from checker.hardware.menu import menu
-from checker.hardware.specimens import LEGAL
+from checker.hardware.mbarrier.ill_formed import PROBES, TWIN, Reaction, disagreements, kinds, operations_of, verdict
+from checker.hardware.mbarrier.menu import menu
+from checker.hardware.mbarrier.specimens import LEGAL
+from checker.hardware.mbarrier.tables import meaning, read_fuzz, read_reactions, write_reactions
 from spec.errors import SpecError
 from spec.hopper import NONE_PENDING
 
@@ -101,7 +101,7 @@ def test_reactions_to_other_sequences_are_not_taken_for_these(tmp_path, monkeypa
     one = Reaction("underflow", 1, "arrival-count", True, (0,), 719)
     write_reactions({"name": "simulated"}, [one], path)
     assert read_reactions(path) == [one]
-    monkeypatch.setattr("checker.hardware.mbarrier_tables.operations_of", lambda name, index: ("init 1",))
+    monkeypatch.setattr("checker.hardware.mbarrier.tables.operations_of", lambda name, index: ("init 1",))
     with pytest.raises(SpecError, match="record it again"):
         read_reactions(path)
     with pytest.raises(SpecError, match="not a file of kind"):

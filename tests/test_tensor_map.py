@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from checker.hardware import tensor_map
-from checker.hardware.tensor_map import BYTES, encode, of_array
+from checker.hardware.recorder import tensor_map
+from checker.hardware.recorder.tensor_map import BYTES, encode, of_array
 from spec.errors import SpecError
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from checker.frontier.box import Configuration
 from checker.hardware.device import sources
-from checker.hardware.driver import nvcc
+from checker.hardware.mbarrier.driver import nvcc
 from spec.errors import SpecError
 
 PACKAGE = "nvidia-cutlass==4.2.0.0"

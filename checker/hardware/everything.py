@@ -7,14 +7,15 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from checker.hardware import gemm_record, pipelines_record
 from checker.hardware.cases import epilogues, faults, mutants
 from checker.hardware.device import gpu
-from checker.hardware.mbarrier_tables import record_fuzz, record_reactions
+from checker.hardware.gemm import record as gemm_record
+from checker.hardware.mbarrier.tables import record_fuzz, record_reactions
+from checker.hardware.pipelines import record as pipelines_record
+from checker.hardware.pipelines.shapes import NAMES
 from checker.hardware.reactions import predict
 from checker.hardware.record import Progress, record_kernels, table, workers, write_table
 from checker.hardware.recording import Recording, write
-from checker.hardware.shapes import NAMES
 from checker.hardware.suite import kernels
 from spec.errors import SpecError
 from spec.gemm import SCHEDULES

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from checker.hardware import mistaken
 from checker.hardware.lower import lower
-from checker.hardware.tapes import Hold
+from checker.hardware.pipelines import mistaken
+from checker.hardware.recorder.tapes import Hold
 from checker.search import explore
 from spec.compile import compile_programs
 from spec.epilogue import Epilogue

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from checker.hardware.generate import PARTS
-from checker.hardware.menu import OTHER_VERBS, WAITS, Operation, operation, step_of
+from checker.hardware.mbarrier.generate import PARTS
+from checker.hardware.mbarrier.menu import OTHER_VERBS, WAITS, Operation, operation, step_of
 from spec.errors import SpecError
 from spec.expr import TRUE, Expr, Lit, evaluate
 from spec.hopper import NONE_PENDING, Illegal, Mbarrier, Step

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from checker.hardware.lower import Plan
+from checker.hardware.recorder.tapes import FOREIGN, Did, Tape
 from checker.hardware.run import Event, RoleRun, Run
-from checker.hardware.tapes import FOREIGN, Did, Tape
 from spec import operations as op
 from spec.errors import SpecError
 from spec.state import Phase

@@ -3,8 +3,8 @@
 A fault leaves its process without a GPU. So a process does sequences one after the other up to the first that faults,
 says what it saw, and another one goes on:
 
-    python -m checker.hardware.ill_formed NAME INDEX ...     the sequences of a kind (NAME.twin: their legal twins)
-    python -m checker.hardware.ill_formed                    all of them
+    python -m checker.hardware.mbarrier.ill_formed NAME INDEX ...   the sequences of a kind (NAME.twin: their twins)
+    python -m checker.hardware.mbarrier.ill_formed                  all of them
 
 Each writes one line of JSON per sequence. Behind every sequence whose barrier is live both parities are tested and an
 arrival that counts 0 is made, which show what became of the barrier.
@@ -27,13 +27,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from checker.hardware import specimens_arrivals, specimens_bytes, specimens_places
 from checker.hardware.device import sources
-from checker.hardware.driver import Cubin, compiled
-from checker.hardware.generate import row, vocabulary
-from checker.hardware.menu import ARRIVALS, operation
-from checker.hardware.reference import Reference
-from checker.hardware.specimens import LEGAL, Kind
+from checker.hardware.mbarrier import specimens_arrivals, specimens_bytes, specimens_places
+from checker.hardware.mbarrier.driver import Cubin, compiled
+from checker.hardware.mbarrier.generate import row, vocabulary
+from checker.hardware.mbarrier.menu import ARRIVALS, operation
+from checker.hardware.mbarrier.reference import Reference
+from checker.hardware.mbarrier.specimens import LEGAL, Kind
 from spec.errors import SpecError
 from spec.hopper import Illegal
 
@@ -195,8 +195,8 @@ def _batch(cubin: str, name: str, indices: list[int]) -> Iterator[Reaction]:
 
 def _process(cubin: str, name: str, indices: list[int]) -> tuple[list[dict[str, Any]], str]:
     """The lines of one process, and what went wrong with it if it wrote none."""
-    command = [sys.executable, "-m", "checker.hardware.ill_formed", "--cubin", cubin, name, *map(str, indices)]
-    root = str(Path(__file__).resolve().parents[2])
+    command = [sys.executable, "-m", "checker.hardware.mbarrier.ill_formed", "--cubin", cubin, name, *map(str, indices)]
+    root = str(Path(__file__).resolve().parents[3])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=root

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checker.hardware.specimens import BYTES, COUNTS, JUNK, PAIRS, TOO_LARGE, USES, Kind, kind
+from checker.hardware.mbarrier.specimens import BYTES, COUNTS, JUNK, PAIRS, TOO_LARGE, USES, Kind, kind
 from spec.hopper import COUNT_LIMIT
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from checker.hardware.menu import ARRIVALS, OTHER_VERBS, PLACES, PLAIN, VERBS, Operation, meant, step_of
+from checker.hardware.mbarrier.menu import ARRIVALS, OTHER_VERBS, PLACES, PLAIN, VERBS, Operation, meant, step_of
 from checker.read_c import c_source
 from spec.expr import Expr, Field, Lit, apply, where
 from spec.hopper import COUNT_WIDTH, NONE_PENDING, TX_WIDTH, Mbarrier, saturating_increment, violated

@@ -1,9 +1,9 @@
 """Ill-formed sequences of operations on an mbarrier, by kind: what one is, and what the kinds are made of.
 
-A sequence is written as in checker.hardware.menu, its operations separated by semicolons; the last one is wrong. Its
-twin is a sequence as like it as can be that nothing is wrong with. Where the mbarrier of the spec cannot express what
-is wrong (an address, a copy's size, the end of a CTA), the kind names the rule of PTX. Kinds whose rule is LEGAL are
-legal by the spec, and are kept because it looks as if hardware might not agree.
+A sequence is written as in checker.hardware.mbarrier.menu, its operations separated by semicolons; the last one is
+wrong. Its twin is a sequence as like it as can be that nothing is wrong with. Where the mbarrier of the spec cannot
+express what is wrong (an address, a copy's size, the end of a CTA), the kind names the rule of PTX. Kinds whose rule is
+LEGAL are legal by the spec, and are kept because it looks as if hardware might not agree.
 """
 
 from __future__ import annotations

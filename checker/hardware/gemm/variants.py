@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from checker.hardware.gemm import K_TILE, POINTS, Config, GemmKernel, names
-from checker.hardware.gemm_models import model_class
-from checker.hardware.tapes import ALL, Hold
+from checker.hardware.gemm.kernel import K_TILE, POINTS, Config, GemmKernel, names
+from checker.hardware.gemm.models import model_class
+from checker.hardware.recorder.tapes import ALL, Hold
 from checker.order import confirm, order
 from checker.result import PROVED
 from checker.search import Violation, explore

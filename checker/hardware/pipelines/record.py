@@ -12,11 +12,11 @@ from typing import Any
 from checker.files import write_whole
 from checker.hardware.cases import KERNELS
 from checker.hardware.device import gpu
-from checker.hardware.mistakes import Mistake
 from checker.hardware.parallel import in_processes
-from checker.hardware.pipelines import Kernel, Reaction, react, reaction, record, sizes, variants
+from checker.hardware.pipelines.kernel import Kernel, Reaction, react, reaction, record, sizes, variants
+from checker.hardware.pipelines.mistakes import Mistake
+from checker.hardware.pipelines.shapes import NAMES
 from checker.hardware.recording import Recording, write
-from checker.hardware.shapes import NAMES
 from spec.errors import SpecError
 
 RUNS = 200

@@ -2,9 +2,9 @@
 
 Every block of a launch has one real mbarrier and does random operations on it, those that the spec calls illegal in the
 barrier's state excepted; each answer is compared with the spec's on the GPU itself, where the spec is compiled C
-(checker.hardware.generate). What can be seen of an mbarrier is all that is compared: whether the tests of both parities
-and of a kept token pass, and the pending count of an arrival's token. A try_wait may return false although its phase is
-over; it is then tried again, and that is counted, not held against the hardware.
+(checker.hardware.mbarrier.generate). What can be seen of an mbarrier is all that is compared: whether the tests of both
+parities and of a kept token pass, and the pending count of an arrival's token. A try_wait may return false although its
+phase is over; it is then tried again, and that is counted, not held against the hardware.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from checker.hardware.device import Fault, Module, sources
-from checker.hardware.generate import STATE, generated, vocabulary
-from checker.hardware.menu import Operation, menu
+from checker.hardware.mbarrier.generate import STATE, generated, vocabulary
+from checker.hardware.mbarrier.menu import Operation, menu
 from spec.errors import SpecError
 from spec.hopper import TX_WIDTH
 

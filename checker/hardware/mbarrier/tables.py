@@ -15,10 +15,10 @@ from typing import Any
 
 from checker.files import write_whole
 from checker.hardware.device import gpu
-from checker.hardware.generate import generated
-from checker.hardware.ill_formed import Reaction, operations_of, run_all
-from checker.hardware.mbarriers import FuzzReport, fuzz
-from checker.hardware.menu import menu
+from checker.hardware.mbarrier.fuzz import FuzzReport, fuzz
+from checker.hardware.mbarrier.generate import generated
+from checker.hardware.mbarrier.ill_formed import Reaction, operations_of, run_all
+from checker.hardware.mbarrier.menu import menu
 from spec.errors import SpecError
 
 RUNS: tuple[dict[str, Any], ...] = (

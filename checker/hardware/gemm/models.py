@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checker.hardware.gemm import Config
+from checker.hardware.gemm.kernel import Config
 from spec.cluster import signals
 from spec.cutlass import WAIT_AGAIN, OrderedSequenceBarrier, PipelineTmaAsync
 from spec.epilogue import Stores, Storing

@@ -12,18 +12,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from checker.hardware import suite, tensor_map
+from checker.hardware import suite
 from checker.hardware.cases import KERNELS
 from checker.hardware.device import Module, gpu, sources
-from checker.hardware.handwritten import Conformance, Difference, Names, conform
 from checker.hardware.linearise import Linearise
 from checker.hardware.lower import Plan, lower
-from checker.hardware.mistakes import Mistake, mistakes
+from checker.hardware.pipelines.mistakes import Mistake, mistakes
+from checker.hardware.pipelines.shapes import FIRST, LINE, NAMES, shape
 from checker.hardware.reactions import FAULTS
 from checker.hardware.record import JITTER, resolution
+from checker.hardware.recorder import tensor_map
+from checker.hardware.recorder.conform import Conformance, Difference, Names, conform
+from checker.hardware.recorder.tapes import Hold, Recorder, Tape
 from checker.hardware.recording import Recording, recorded
-from checker.hardware.shapes import FIRST, LINE, NAMES, shape
-from checker.hardware.tapes import Hold, Recorder, Tape
 from spec.compile import compile_programs
 from spec.epilogue import Epilogue
 from spec.errors import SpecError

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checker.hardware.handwritten import Names
+from checker.hardware.recorder.conform import Names
 from spec.errors import SpecError
 from spec.hopper import WARP, WARPGROUP
 

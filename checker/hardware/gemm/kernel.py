@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from checker.hardware.device import Module, sources
-from checker.hardware.handwritten import Conformance, Names, conform
 from checker.hardware.lower import Plan, lower
-from checker.hardware.tapes import Did, Hold, Recorder, Tape
-from checker.hardware.tensor_map import of_array, on_device
+from checker.hardware.recorder.conform import Conformance, Names, conform
+from checker.hardware.recorder.tapes import Did, Hold, Recorder, Tape
+from checker.hardware.recorder.tensor_map import of_array, on_device
 from spec.errors import SpecError
 from spec.gemm import SCHEDULES, Gemm
 from spec.hopper import WARP, WARPGROUP

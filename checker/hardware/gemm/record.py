@@ -12,8 +12,8 @@ from typing import Any
 
 from checker.files import write_whole
 from checker.hardware.device import gpu
-from checker.hardware.gemm import K_TILE, Config, GemmKernel
-from checker.hardware.gemm_variants import PATIENT, React, Reaction, Variant, contradicts, predict, variants
+from checker.hardware.gemm.kernel import K_TILE, Config, GemmKernel
+from checker.hardware.gemm.variants import PATIENT, React, Reaction, Variant, contradicts, predict, variants
 from checker.hardware.parallel import in_processes
 from checker.hardware.record import JITTER, resolution
 from checker.hardware.recording import Recording, recorded, write

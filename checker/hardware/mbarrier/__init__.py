@@ -1,0 +1,1 @@
+"""Single mbarriers: a fuzzer of legal operations, and ill-formed sequences."""

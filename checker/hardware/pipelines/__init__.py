@@ -1,0 +1,1 @@
+"""Hand-written pipelines (kernels/pipelines.cu), right and with mistakes."""
