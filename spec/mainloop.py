@@ -36,11 +36,10 @@ class MainloopCollective(Collective):
     bytes_a, bytes_b: of one stage. collective_wgmma: wait_group<N> shows one warp that the whole warpgroup's WGMMAs are
     over, as their groups belong to the warpgroup (PTX ISA 9.7.15.7); this matters where warps of one are told apart.
 
-    It is modelled by a meeting of the warps behind the wait. Recorded on an H100, warps go on from there each by
-    itself; they are together where they issue. The meeting leaves out only that a warp lingers before its wait: what it
+    It is modelled by a meeting of the warps behind the wait. Recorded on an H100, they are together where they issue,
+    and go on from the wait each by itself. The meeting leaves out only that a warp lingers before its own wait: what it
     has left to do up to there is possible once another has passed, and touches nothing that others change until it is
-    done, so that it may as well be done at once. Recorded runs, in which warps do linger, are held to the model without
-    it.
+    done, so that it may as well be done at once. Recorded runs, in which warps linger, are held to the model without.
     """
 
     stages = 4

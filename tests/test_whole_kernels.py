@@ -10,7 +10,7 @@ from checker.order import order
 from spec.builder import parameters
 from spec.gemm import SCHEDULES
 from spec.library import TmaAsync
-from spec.mainloop import Mainloop
+from spec.mainloop import Mainloop, MainloopCollective
 
 BUILT = [
     pytest.param(schedule, bits, tiles, id=f"{schedule}-{'C' if bits else 'void'}-{tiles}")
@@ -79,6 +79,28 @@ def test_clusters_need_wgmma_groups_to_belong_to_the_warpgroup(schedule):
     assert order(made).verdicts["race"] == "violated"
     made = kernel(schedule, tiles=2, k_tiles=8, collective_wgmma=False)
     assert order(made).verdict == "proved"
+
+
+def meets_where_it_issues(self, release, me):
+    """`_wait_and_release` of warps that meet where they issue, and go on from their waits each by itself."""
+    yield from self._together(me)
+    yield self.mma_wait(self.wait_group)
+    yield from self.mainloop.consumer_release(release, me)
+
+
+@pytest.mark.parametrize("cluster", ["2x1", "2x2"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_warp_that_lingers_before_its_wait_changes_nothing(schedule, cluster, monkeypatch):
+    """As on an H100, which has no meeting behind the wait. In such a model the operands are read until each warp has
+    seen the end itself, which is not so: what it says of races is no more than that. Everything else is proved.
+    """
+    monkeypatch.setattr(MainloopCollective, "_wait_and_release", meets_where_it_issues)
+    verdicts = order(kernel(schedule, tiles=3, k_tiles=8, cluster=cluster)).verdicts
+    of_reads = {"race", "stale-read", "missing-fence"}
+    assert verdicts["race"] == "violated"
+    assert {name: verdict for name, verdict in verdicts.items() if name not in of_reads} == dict.fromkeys(
+        verdicts.keys() - of_reads, "proved"
+    )
 
 
 @pytest.mark.parametrize("without", ["load_tail", "mma_tail"])
