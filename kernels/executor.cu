@@ -12,6 +12,11 @@
 // With RECORD, each warp writes an event per instruction: the clock before and after it, whether a wait had to wait,
 // and the words that a read has seen. Without, the events and the clocks are not compiled.
 
+#include "ptx.cuh"
+
+using ptx::rest;
+using ptx::timer;
+
 enum Code : int {
   WAIT,           // a: barrier, b: parity
   ARRIVE,         // a: barrier, b: arrivals, c: bytes to expect first or -1, d: CTA or -1
@@ -62,12 +67,6 @@ struct Event {
 constexpr unsigned BALLAST = 1 << 16;  // bytes of a prefetch
 constexpr int NAMED = 17;  // 16 named barriers, and what stands for __syncthreads
 
-__device__ __forceinline__ unsigned long long timer() {
-  unsigned long long t;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
-  return t;
-}
-
 __device__ __forceinline__ unsigned long long now() {
 #ifdef CLUSTER
   return timer();
@@ -78,39 +77,9 @@ __device__ __forceinline__ unsigned long long now() {
 #endif
 }
 
-__device__ __forceinline__ unsigned remote(unsigned address, int cta) {
-  unsigned result;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(cta));
-  return result;
-}
-
-__device__ __forceinline__ bool test(unsigned barrier, unsigned parity) {
-  unsigned done;
-  asm volatile(
-      "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, 1000;\n selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-  return done;
-}
-
-__device__ __forceinline__ bool test_token(unsigned barrier, unsigned long long token) {
-  unsigned done;
-  asm volatile("{\n .reg .pred p;\n mbarrier.test_wait.shared::cta.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
-               : "=r"(done) : "r"(barrier), "l"(token) : "memory");
-  return done;
-}
-
-__device__ __forceinline__ void named_arrive(int id, int threads) {
-  asm volatile("barrier.cta.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
 __device__ __forceinline__ unsigned hash(unsigned x) {
   x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu;
   return x ^ x >> 16;
-}
-
-__device__ __forceinline__ void rest(unsigned long long nanoseconds) {
-  unsigned long long start = timer();
-  while (timer() - start < nanoseconds) {}
 }
 
 // What all warps of a CTA share beside the pipeline's own shared memory.
@@ -162,24 +131,21 @@ __device__ unsigned long long arrive(int code, unsigned barrier, int count, int 
   if (count == warps ? thread % 32 != 0 : thread >= count) return token;
   if (thread == 0 && count > threads) each += count % threads;
   if (expect >= 0) {
-    if (elsewhere) {
+    if (elsewhere) {  // without .release.cluster, as CUTLASS has it
       asm volatile("mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(expect) : "memory");
     } else if (code == DROP) {
-      asm volatile("mbarrier.arrive_drop.expect_tx.shared::cta.b64 %0, [%1], %2;"
-                   : "=l"(token) : "r"(barrier), "r"(expect) : "memory");
+      token = ptx::arrive_drop_expect_tx(barrier, expect);
     } else {
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 %0, [%1], %2;"
-                   : "=l"(token) : "r"(barrier), "r"(expect) : "memory");
+      token = ptx::arrive_expect_tx(barrier, expect);
     }
   } else if (elsewhere) {
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(each) : "memory");
+    ptx::remote_arrive(barrier, each);
   } else if (code == DROP) {
-    asm volatile("mbarrier.arrive_drop.shared::cta.b64 %0, [%1], %2;" : "=l"(token) : "r"(barrier), "r"(each) : "memory");
+    token = ptx::arrive_drop(barrier, each);
   } else if (code == NO_COMPLETE) {
-    asm volatile("mbarrier.arrive.noComplete.shared::cta.b64 %0, [%1], %2;"
-                 : "=l"(token) : "r"(barrier), "r"(each) : "memory");
+    token = ptx::arrive_no_complete(barrier, each);
   } else {
-    asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1], %2;" : "=l"(token) : "r"(barrier), "r"(each) : "memory");
+    token = ptx::arrive(barrier, each);
   }
   return token;
 }
@@ -211,10 +177,10 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
     for (int i = 0; i < 64; ++i) shared.met[i] = 0;
     for (int i = 0; i < barrier_count; ++i) {
       if (barriers[3 * i] == cta) {
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(base + barriers[3 * i + 1]), "r"(barriers[3 * i + 2]));
+        ptx::init(base + barriers[3 * i + 1], barriers[3 * i + 2]);
       }
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    ptx::fence_init();
   }
   __syncthreads();
 #ifdef CLUSTER
@@ -237,7 +203,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
           for (int missing = full - here % full; missing > 0; --missing) {
             if (lane == 0) atomicAdd(&shared.arrived[id], 1);
             __syncwarp();
-            named_arrive(id, full * 32);
+            ptx::named_arrive(id, full * 32);
           }
         }
       }
@@ -279,9 +245,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
       if (enters) pass_on(shared, step + cluster, i.gate, who, role.warps);
       if (i.hold) rest(i.hold);
       if (i.late && thread == 0) {
-        for (int k = 0; k < i.late; ++k) {
-          asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(ballast), "r"(BALLAST) : "memory");
-        }
+        for (int k = 0; k < i.late; ++k) ptx::prefetch(ballast, BALLAST);
       }
       unsigned waited = 0, low = 0xffffffffu, high = 0;
 #ifdef RECORD
@@ -292,7 +256,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
         case WAIT:
         case WAIT_TOKEN:
           if (active) {
-            while (!(i.code == WAIT ? test(base + i.a, i.b) : test_token(base + i.a, token))) {
+            while (!(i.code == WAIT ? ptx::try_parity<1000>(base + i.a, i.b) : ptx::test_token(base + i.a, token))) {
               waited = 1;
               if (over(run, cluster)) {
                 gone = true;
@@ -305,7 +269,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
         case DROP:
         case NO_COMPLETE:
           if (active) {
-            const unsigned barrier = i.d < 0 ? base + i.a : remote(base + i.a, i.d);
+            const unsigned barrier = i.d < 0 ? base + i.a : ptx::map(base + i.a, i.d);
             const unsigned long long got = arrive(i.code, barrier, i.b, i.c, i.d >= 0, role.threads, thread);
             if (i.d < 0) token = got;
             if (got == ~0ull) gone = true;  // it never is: the clock below is read once the arrival is over
@@ -314,34 +278,20 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
         case TRANSACTION:
           if (thread == 0) {
             if (i.d < 0) {
-              if (i.b >= 0) {
-                asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(base + i.a), "r"(i.b) : "memory");
-              } else {
-                asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(base + i.a), "r"(-i.b) : "memory");
-              }
+              if (i.b >= 0) ptx::expect_tx(base + i.a, i.b);
+              else ptx::complete_tx(base + i.a, -i.b);
             } else {
-              const unsigned barrier = remote(base + i.a, i.d);
-              if (i.b >= 0) {
-                asm volatile("mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(i.b) : "memory");
-              } else {
-                asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(-i.b) : "memory");
-              }
+              const unsigned barrier = ptx::map(base + i.a, i.d);
+              if (i.b >= 0) ptx::remote_expect_tx(barrier, i.b);
+              else ptx::remote_complete_tx(barrier, -i.b);
             }
           }
           break;
         case LOAD:
           if (thread == 0) {
             const unsigned* source = run.sources + static_cast<size_t>(i.d) * run.stride;
-            if (i.e) {
-              asm volatile(
-                  "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
-                  " [%0], [%1], %2, [%3], %4;" ::"r"(base + i.a), "l"(source), "r"(i.b), "r"(base + i.c),
-                  "h"(static_cast<unsigned short>(i.e)) : "memory");
-            } else {
-              asm volatile(
-                  "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                      base + i.a), "l"(source), "r"(i.b), "r"(base + i.c) : "memory");
-            }
+            if (i.e) ptx::load(base + i.a, source, i.b, base + i.c, static_cast<unsigned short>(i.e));
+            else ptx::load(base + i.a, source, i.b, base + i.c);
           }
           break;
         case READ:
@@ -367,12 +317,11 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
         case STORE:
           if (thread == 0) {
             unsigned* target = run.output + static_cast<size_t>(cluster) * run.output_words + i.c / 4;
-            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(target), "r"(base + i.a),
-                         "r"(i.b) : "memory");
+            ptx::store(target, base + i.a, i.b);
           }
           break;
         case BULK_COMMIT:
-          if (thread == 0) asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+          if (thread == 0) ptx::bulk_commit();
           break;
         case BULK_WAIT:
         case BULK_WAIT_READ:
@@ -380,8 +329,8 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
             switch (i.a) {  // the count is an immediate
 #define GROUPS(n) \
   case n: \
-    if (i.code == BULK_WAIT) asm volatile("cp.async.bulk.wait_group " #n ";" ::: "memory"); \
-    else asm volatile("cp.async.bulk.wait_group.read " #n ";" ::: "memory"); \
+    if (i.code == BULK_WAIT) ptx::bulk_wait<n>(); \
+    else ptx::bulk_wait_read<n>(); \
     break;
               GROUPS(0) GROUPS(1) GROUPS(2) GROUPS(3) GROUPS(4) GROUPS(5) GROUPS(6) GROUPS(7)
             }
@@ -389,10 +338,10 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
           __syncwarp();
           break;
         case FENCE_PROXY:
-          asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+          ptx::fence_proxy_async();
           break;
         case FENCE_INIT:
-          asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+          ptx::fence_init();
           break;
         case NAMED_SYNC:
         case NAMED_ARRIVE:
@@ -405,9 +354,9 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
           }
           __syncwarp();
           if (i.code == NAMED_ARRIVE) {
-            named_arrive(id, i.b);
+            ptx::named_arrive(id, i.b);
           } else {
-            asm volatile("barrier.cta.sync %0, %1;" ::"r"(id), "r"(i.b) : "memory");
+            ptx::named_sync(id, i.b);
           }
           gone = run.abort[cluster];
           break;
@@ -420,10 +369,10 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
           asm volatile("barrier.cluster.wait;" ::: "memory");
           break;
         case INIT:
-          if (thread == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(base + i.a), "r"(i.b) : "memory");
+          if (thread == 0) ptx::init(base + i.a, i.b);
           break;
         case INVAL:
-          if (thread == 0) asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(base + i.a) : "memory");
+          if (thread == 0) ptx::inval(base + i.a);
           break;
         case MEET:
           __syncwarp();

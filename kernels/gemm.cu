@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned tensors = (address(memory) + 1023) & ~1023u;
   for (unsigned k = threadIdx.x; k < BYTES_TENSORS / 4; k += THREADS) write_shared(tensors + 4 * k, 0xffffffffu);
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  ptx::fence_proxy_async();
   if (threadIdx.x == 0) {
     over = ended = 0;
     for (int i = 0; i < STAGES; ++i) {
@@ -128,9 +128,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     }
     for (int i = 0; i < 2; ++i) init(address(barriers.load_order + i), 32);
     for (int i = 0; i < 4; ++i) init(address(barriers.math_order + i), WARPGROUP);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    ptx::fence_init();
   }
-  for (int i = 0; i < 4; ++i) acquire(maps + i);
+  for (int i = 0; i < 4; ++i) ptx::acquire_map(maps + i);
   __syncthreads();
   const int rank = blockIdx.x % CTAS;
 #ifdef CLUSTER
@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       if (lane == 0) atomicAdd(&ended, 1);
       while (__shfl_sync(0xffffffffu, atomicAdd(&ended, 0), 0) < 8) {
         if (__any_sync(0xffffffffu, me.expired())) {
-          asm volatile("barrier.cta.arrive %0, %1;" ::"r"(EPILOGUE_BARRIER), "r"(MMA_THREADS) : "memory");
+          ptx::named_arrive(EPILOGUE_BARRIER, MMA_THREADS);
         }
         __nanosleep(1000);
       }

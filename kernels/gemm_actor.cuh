@@ -14,18 +14,8 @@ __host__ __device__ constexpr unsigned object(unsigned kind, int index) { return
 // Where a directed run can hold a role.
 enum Point : unsigned { BEFORE_LOAD_A, BEFORE_LOAD_B, BEFORE_MMA, BEFORE_READ, BEFORE_WRITE, BEFORE_TILE };
 
-__device__ __forceinline__ unsigned address(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
-__device__ __forceinline__ void init(unsigned barrier, int count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-
-// A tensor map that the host has written.
-__device__ __forceinline__ void acquire(const void* map) {
-  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
-}
+using ptx::address;
+using ptx::init;
 
 __device__ __forceinline__ unsigned read_shared(unsigned at) {
   unsigned word;
@@ -38,19 +28,10 @@ __device__ __forceinline__ void write_shared(unsigned at, unsigned word) {
 }
 
 // Without waiting, so that what had to wait is known.
-__device__ __forceinline__ bool is_over(unsigned barrier, unsigned parity) {
-  unsigned done;
-  asm volatile("{\n .reg .pred p;\n mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
-               : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-  return done;
-}
+__device__ __forceinline__ bool is_over(unsigned barrier, unsigned parity) { return ptx::test_parity(barrier, parity); }
 
 __device__ __forceinline__ bool test(unsigned barrier, unsigned parity) {
-  unsigned done;
-  asm volatile(
-      "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, 1000;\n selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-  return done;
+  return ptx::try_parity<1000>(barrier, parity);
 }
 
 __device__ __forceinline__ void cluster_sync() {
@@ -74,11 +55,7 @@ struct Doer : Actor {
   // At another CTA's barrier that lies where this CTA's does, or nowhere for a target of -1.
   __device__ __forceinline__ void arrive_at(unsigned what, unsigned barrier, int target) {
     RECORD_BEFORE(*this);
-    if (!gone && target >= 0) {
-      unsigned there;
-      asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(barrier), "r"(target));
-      asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
-    }
+    if (!gone && target >= 0) ptx::remote_arrive(ptx::map(barrier, target));
     RECORD_ARRIVAL(*this, did::ARRIVE, what, ~0u, target >= 0, target);
   }
 #endif
@@ -87,7 +64,7 @@ struct Doer : Actor {
   __device__ __forceinline__ void arrive(unsigned what, unsigned barrier) {
     RECORD_BEFORE(*this);
     Time token = 0;
-    if (!gone) asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(token) : "r"(barrier) : "memory");
+    if (!gone) token = ptx::arrive(barrier);
     RECORD_RESULT(*this, token);
     RECORD_ARRIVAL(*this, did::ARRIVE, what, ~0u, true, -1);
   }
@@ -95,19 +72,14 @@ struct Doer : Actor {
   __device__ __forceinline__ void arrive_expect(unsigned what, unsigned barrier, int bytes) {
     RECORD_BEFORE(*this);
     Time token = 0;
-    if (!gone) {
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 %0, [%1], %2;"
-                   : "=l"(token) : "r"(barrier), "r"(bytes) : "memory");
-    }
+    if (!gone) token = ptx::arrive_expect_tx(barrier, bytes);
     RECORD_RESULT(*this, token);
     RECORD_ARRIVAL(*this, did::ARRIVE_EXPECT, what, bytes, true, -1);
   }
 
   __device__ __forceinline__ void expect(unsigned what, unsigned barrier, int bytes) {
     RECORD_BEFORE(*this);
-    if (!gone) {
-      asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-    }
+    if (!gone) ptx::expect_tx(barrier, bytes);
     RECORD_AFTER(*this, did::EXPECT, what, bytes);
   }
 
@@ -117,28 +89,23 @@ struct Doer : Actor {
                                        unsigned barrier, int bytes, int mask = 0) {
     RECORD_BEFORE(*this);
     if (!gone && mask) {
-      asm volatile(
-          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
-          " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier),
-          "h"(static_cast<unsigned short>(mask)) : "memory");
+      ptx::load_tensor(to, map, x, y, barrier, static_cast<unsigned short>(mask));
     } else if (!gone) {
-      asm volatile(
-          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-          ::"r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier) : "memory");
+      ptx::load_tensor(to, map, x, y, barrier);
     }
     RECORD_LOAD(*this, what, signals, bytes, 0, mask);
   }
 
   __device__ __forceinline__ void fence_proxy() {
     RECORD_BEFORE(*this);
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    ptx::fence_proxy_async();
     RECORD_AFTER(*this, did::FENCE_PROXY, 0, 0);
   }
 
   // Also when given up: the others of the group come here too.
   __device__ __forceinline__ void named_sync(int id, int threads) {
     RECORD_BEFORE(*this);
-    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");  // .aligned
     look(did::NAMED_SYNC, id, threads);
     RECORD_AFTER(*this, did::NAMED_SYNC, id, threads);
   }
@@ -146,23 +113,20 @@ struct Doer : Actor {
   // By the first lane of a warp; the others wait with it for what it waits for.
   __device__ __forceinline__ void store(unsigned what, unsigned from, const void* map, int x, int y, int bytes) {
     RECORD_BEFORE(*this);
-    if (tells && !gone) {
-      asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
-                   "r"(y), "r"(from) : "memory");
-    }
+    if (tells && !gone) ptx::store_tensor(map, x, y, from);
     RECORD_AFTER(*this, did::STORE, what, bytes);
   }
 
   __device__ __forceinline__ void bulk_commit() {
     RECORD_BEFORE(*this);
-    if (tells) asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    if (tells) ptx::bulk_commit();
     RECORD_AFTER(*this, did::BULK_COMMIT, 0, 0);
   }
 
   template <int PENDING>
   __device__ __forceinline__ void bulk_wait_read() {
     RECORD_BEFORE(*this);
-    if (tells) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
+    if (tells) ptx::bulk_wait_read<PENDING>();
     __syncwarp();
     RECORD_AFTER(*this, did::BULK_WAIT_READ, 0, PENDING);
   }

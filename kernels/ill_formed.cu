@@ -1,17 +1,13 @@
 // Does one sequence of operations on an mbarrier, well-formed or not, and writes the answer of each.
 //
-// Behind mbarrier.cuh. A sequence is an array of struct Operation (checker/hardware/mbarrier/ill_formed.py). The answers are
-// written to memory of the host, each some time after its operation, so that the answers that are missing after a fault
-// say which operation it belongs to. `interpret` is one CTA, `interpret_pair` a cluster of two. Nothing waits unbounded.
+// Behind mbarrier.cuh. A sequence is an array of struct Operation (checker/hardware/mbarrier/ill_formed.py). The answers
+// are written to memory of the host, each some time after its operation, so that the answers that are missing after a
+// fault say which operation it belongs to. `interpret` is one CTA, `interpret_pair` a cluster of two. Nothing waits
+// unbounded.
 
 constexpr int LONGEST = 64;                 // operations of a sequence
 constexpr unsigned long long REST = 20000;  // nanoseconds after each operation
 constexpr unsigned COPIED = 8192;           // bytes that bulk copies may fill
-
-DEVICE void rest() {
-  const unsigned long long start = timer();
-  while (timer() - start < REST) {}
-}
 
 DEVICE void store(unsigned address, unsigned long long value) {
   asm volatile("st.volatile.shared::cta.u64 [%0], %1;" ::"r"(address), "l"(value) : "memory");
@@ -21,12 +17,6 @@ DEVICE unsigned load(unsigned address) {
   unsigned value;
   asm volatile("ld.volatile.shared::cta.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
   return value;
-}
-
-DEVICE void bulk_copy(unsigned target, const unsigned char* from, unsigned bytes, unsigned barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(target),
-               "l"(from), "r"(bytes), "r"(barrier)
-               : "memory");
 }
 
 // Operations that have no form for the barrier of another CTA, by its generic address nevertheless.
@@ -91,7 +81,7 @@ DEVICE void interpret_in(int rank, const Operation* operations, int count, volat
         case DO_ALIGN: break;
         case DO_BULK_SOURCE: source_offset = one.operand; break;
         case DO_BULK_TARGET: target_offset = one.operand; break;
-        case DO_BULK: bulk_copy(target + target_offset, source + source_offset, one.operand, barrier); break;
+        case DO_BULK: ptx::load(target + target_offset, source + source_offset, one.operand, barrier); break;
         default:
           if (rank == at) {
             answer = perform_here(one, barrier, tokens[one.operand % LONGEST], &token);
@@ -104,7 +94,7 @@ DEVICE void interpret_in(int rank, const Operation* operations, int count, volat
     }
     if (one.verb == DO_ALIGN) offset = one.operand;
     __syncwarp();
-    rest();
+    rest(REST);
     tokens[i] = __shfl_sync(0xffffffffu, token, leader);  // another lane may wait with it
     if (rank == (one.verb == DO_EXIT ? 0 : by) && lane() == leader) {
       answers[i] = (int)answer;

@@ -1,192 +1,16 @@
-// Operations on mbarriers, one function per form that PTX has, and `perform`, which does one by its number.
+// Operations on mbarriers by their numbers: `perform` does one.
 //
-// Behind the vocabulary that checker/hardware/mbarrier/generate.py writes: numbers of verbs and places, and struct Operation.
-// A barrier is a 32-bit address: in the window shared::cta, or for the functions `remote_...` in shared::cluster.
+// Behind the vocabulary that checker/hardware/mbarrier/generate.py writes: numbers of verbs and places, and struct
+// Operation.
+
+#include "ptx.cuh"
 
 #define DEVICE static __device__ __forceinline__
 #define LANES 32
 
-typedef unsigned long long Token;
+using namespace ptx;
 
 DEVICE int lane() { return static_cast<int>(threadIdx.x % 32); }
-
-DEVICE unsigned long long timer() {
-  unsigned long long t;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
-  return t;
-}
-
-// ---------------------------------------------------------------- on a barrier of one's own CTA
-
-DEVICE void init(unsigned barrier, unsigned count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-
-DEVICE void inval(unsigned barrier) { asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(barrier) : "memory"); }
-
-DEVICE void expect_tx(unsigned barrier, unsigned bytes) {
-  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-DEVICE void complete_tx(unsigned barrier, unsigned bytes) {
-  asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-DEVICE Token arrive(unsigned barrier) {
-  Token token;
-  asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(token) : "r"(barrier) : "memory");
-  return token;
-}
-
-DEVICE Token arrive(unsigned barrier, unsigned count) {
-  Token token;
-  asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1], %2;" : "=l"(token) : "r"(barrier), "r"(count) : "memory");
-  return token;
-}
-
-DEVICE Token arrive_expect_tx(unsigned barrier, unsigned bytes) {
-  Token token;
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 %0, [%1], %2;"
-               : "=l"(token) : "r"(barrier), "r"(bytes) : "memory");
-  return token;
-}
-
-DEVICE Token arrive_no_complete(unsigned barrier, unsigned count) {
-  Token token;
-  asm volatile("mbarrier.arrive.noComplete.shared::cta.b64 %0, [%1], %2;"
-               : "=l"(token) : "r"(barrier), "r"(count) : "memory");
-  return token;
-}
-
-DEVICE Token arrive_drop(unsigned barrier) {
-  Token token;
-  asm volatile("mbarrier.arrive_drop.shared::cta.b64 %0, [%1];" : "=l"(token) : "r"(barrier) : "memory");
-  return token;
-}
-
-DEVICE Token arrive_drop(unsigned barrier, unsigned count) {
-  Token token;
-  asm volatile("mbarrier.arrive_drop.shared::cta.b64 %0, [%1], %2;"
-               : "=l"(token) : "r"(barrier), "r"(count) : "memory");
-  return token;
-}
-
-DEVICE Token arrive_drop_expect_tx(unsigned barrier, unsigned bytes) {
-  Token token;
-  asm volatile("mbarrier.arrive_drop.expect_tx.shared::cta.b64 %0, [%1], %2;"
-               : "=l"(token) : "r"(barrier), "r"(bytes) : "memory");
-  return token;
-}
-
-DEVICE unsigned pending_count(Token token) {
-  unsigned count;
-  asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(count) : "l"(token));
-  return count;
-}
-
-DEVICE unsigned test_parity(unsigned barrier, unsigned parity) {
-  unsigned passes;
-  asm volatile("{\n .reg .pred p;\n mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
-               : "=r"(passes) : "r"(barrier), "r"(parity) : "memory");
-  return passes;
-}
-
-// It may suspend the thread, for 20 nanoseconds or so.
-DEVICE unsigned try_parity(unsigned barrier, unsigned parity) {
-  unsigned passes;
-  asm volatile(
-      "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, 20;\n selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(passes) : "r"(barrier), "r"(parity) : "memory");
-  return passes;
-}
-
-DEVICE unsigned test_token(unsigned barrier, Token token) {
-  unsigned passes;
-  asm volatile("{\n .reg .pred p;\n mbarrier.test_wait.shared::cta.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
-               : "=r"(passes) : "r"(barrier), "l"(token) : "memory");
-  return passes;
-}
-
-DEVICE unsigned try_token(unsigned barrier, Token token) {
-  unsigned passes;
-  asm volatile("{\n .reg .pred p;\n mbarrier.try_wait.shared::cta.b64 p, [%1], %2, 20;\n selp.u32 %0, 1, 0, p;\n}"
-               : "=r"(passes) : "r"(barrier), "l"(token) : "memory");
-  return passes;
-}
-
-// The arrival follows by itself, once all earlier cp.async of the thread are done: here there are none.
-DEVICE void cp_async_arrive(unsigned barrier) {
-  asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
-}
-
-DEVICE void cp_async_arrive_noinc(unsigned barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
-}
-
-// ---------------------------------------------------------------- on a barrier of any CTA of the cluster
-
-DEVICE unsigned rank_in_cluster() {
-  unsigned rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-
-DEVICE void cluster_sync() {
-  __syncwarp();
-  asm volatile("barrier.cluster.arrive.release.aligned;\n barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-// The address of the same object in the CTA of this rank.
-DEVICE unsigned map(unsigned address, unsigned rank) {
-  unsigned result;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));
-  return result;
-}
-
-DEVICE int load_remote(unsigned address) {
-  int value;
-  asm volatile("ld.volatile.shared::cluster.s32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
-  return value;
-}
-
-DEVICE void remote_expect_tx(unsigned barrier, unsigned bytes) {
-  asm volatile("mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(bytes)
-               : "memory");
-}
-
-DEVICE void remote_complete_tx(unsigned barrier, unsigned bytes) {
-  asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(bytes)
-               : "memory");
-}
-
-DEVICE void remote_arrive(unsigned barrier) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-DEVICE void remote_arrive(unsigned barrier, unsigned count) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(count)
-               : "memory");
-}
-
-DEVICE void remote_arrive_expect_tx(unsigned barrier, unsigned bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-               : "memory");
-}
-
-DEVICE void remote_arrive_drop(unsigned barrier) {
-  asm volatile("mbarrier.arrive_drop.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-DEVICE void remote_arrive_drop(unsigned barrier, unsigned count) {
-  asm volatile("mbarrier.arrive_drop.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(count)
-               : "memory");
-}
-
-DEVICE void remote_arrive_drop_expect_tx(unsigned barrier, unsigned bytes) {
-  asm volatile("mbarrier.arrive_drop.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier),
-               "r"(bytes)
-               : "memory");
-}
 
 // ---------------------------------------------------------------- an operation by its number
 
@@ -208,7 +32,7 @@ DEVICE unsigned perform_here(const Operation& one, unsigned barrier, Token kept,
     case DO_ARRIVE_DROP: *token = one.plain ? arrive_drop(barrier) : arrive_drop(barrier, one.operand); break;
     case DO_ARRIVE_DROP_EXPECT_TX: *token = arrive_drop_expect_tx(barrier, one.operand); break;
     case DO_TEST_WAIT_PARITY: return test_parity(barrier, one.operand);
-    case DO_TRY_WAIT_PARITY: return try_parity(barrier, one.operand);
+    case DO_TRY_WAIT_PARITY: return try_parity<20>(barrier, one.operand);
     case DO_TEST_WAIT: return test_token(barrier, kept);
     case DO_TRY_WAIT: return try_token(barrier, kept);
     case DO_CP_ASYNC_MBARRIER_ARRIVE: cp_async_arrive(barrier); return 0;

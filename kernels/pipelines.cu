@@ -39,14 +39,14 @@ __device__ __forceinline__ Cta enter(unsigned char* memory) {
   unsigned bytes;
   asm volatile("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
   for (unsigned k = threadIdx.x; k < bytes / 4; k += blockDim.x) reinterpret_cast<unsigned*>(memory)[k] = 0;
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  ptx::fence_proxy_async();
   __syncthreads();
   return cta;
 }
 
 // All have met once one thread has initialised the barriers.
 __device__ __forceinline__ void meet() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  ptx::fence_init();
   if (CTAS == 1) __syncthreads();
   else cluster_sync();
 }
@@ -72,12 +72,7 @@ __device__ __forceinline__ void flood(const Arguments& all, const Cta& cta) {
 #ifdef DIRECTED
   if (cta.lane) return;
   for (unsigned k = 0; k < all.flood; ++k) {
-#if defined(FLOOD_STORES)
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 8192;" ::"l"(all.scratch + blockIdx.x * 8192ull),
-                 "r"(cta.base + FIRST) : "memory");
-#else
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(all.scratch), "r"(FLOOD) : "memory");
-#endif
+    ptx::prefetch(all.scratch, FLOOD);
   }
 #endif
 }

@@ -64,32 +64,10 @@ enum Point { BEFORE_LOAD = 1, BEFORE_READ, BEFORE_RELEASE, BEFORE_WRITE, BEFORE_
 
 // ---------------------------------------------------------------- instructions
 
-__device__ __forceinline__ unsigned rank_in_cluster() {
-  unsigned rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-
-__device__ __forceinline__ unsigned in_cta(unsigned address, int rank) {
-  unsigned result;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));
-  return result;
-}
-
-__device__ __forceinline__ void init_barrier(unsigned barrier, unsigned count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
+using ptx::rank_in_cluster;
 
 __device__ __forceinline__ bool try_wait(unsigned barrier, unsigned phase) {
-  unsigned done;
-  asm volatile(
-      "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, 1000;\n selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(done) : "r"(barrier), "r"(phase) : "memory");
-  return done;
-}
-
-__device__ __forceinline__ void arrive_remote(unsigned barrier, int rank) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(in_cta(barrier, rank)) : "memory");
+  return ptx::try_parity<1000>(barrier, phase);
 }
 
 __device__ __forceinline__ void cluster_sync() {
@@ -114,8 +92,7 @@ __device__ __forceinline__ void wait(Actor& me, unsigned barrier, unsigned objec
 __device__ __forceinline__ void arrive(Actor& me, unsigned barrier, unsigned object, bool arrives = true) {
   RECORD_BEFORE(me);
   if (arrives && !me.gone) {
-    [[maybe_unused]] unsigned long long token;
-    asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(token) : "r"(barrier) : "memory");
+    [[maybe_unused]] const ptx::Token token = ptx::arrive(barrier);
     RECORD_RESULT(me, token);
   }
   RECORD_ARRIVAL(me, did::ARRIVE, object, ~0u, arrives, -1);
@@ -124,9 +101,7 @@ __device__ __forceinline__ void arrive(Actor& me, unsigned barrier, unsigned obj
 __device__ __forceinline__ void arrive_expect(Actor& me, unsigned barrier, unsigned object, unsigned bytes) {
   RECORD_BEFORE(me);
   if (!me.gone) {
-    [[maybe_unused]] unsigned long long token;
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 %0, [%1], %2;"
-                 : "=l"(token) : "r"(barrier), "r"(bytes) : "memory");
+    [[maybe_unused]] const ptx::Token token = ptx::arrive_expect_tx(barrier, bytes);
     RECORD_RESULT(me, token);
   }
   RECORD_ARRIVAL(me, did::ARRIVE_EXPECT, object, bytes, true, -1);
@@ -134,22 +109,20 @@ __device__ __forceinline__ void arrive_expect(Actor& me, unsigned barrier, unsig
 
 __device__ __forceinline__ void expect(Actor& me, unsigned barrier, unsigned object, unsigned bytes) {
   RECORD_BEFORE(me);
-  if (!me.gone) {
-    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-  }
+  if (!me.gone) ptx::expect_tx(barrier, bytes);
   RECORD_AFTER(me, did::EXPECT, object, bytes);
 }
 
 __device__ __forceinline__ void fence_proxy_async(Actor& me) {
   RECORD_BEFORE(me);
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  ptx::fence_proxy_async();
   RECORD_AFTER(me, did::FENCE_PROXY, 0, 0);
 }
 
 __device__ __forceinline__ void named_sync(Actor& me, int id, int threads) {
   RECORD_BEFORE(me);
   __syncwarp();
-  asm volatile("barrier.cta.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+  ptx::named_sync(id, threads);
   me.look(did::NAMED_SYNC, id, threads);
   RECORD_AFTER(me, did::NAMED_SYNC, id, threads);
 }
@@ -167,7 +140,7 @@ struct Global {
   __device__ __forceinline__ int line(unsigned number) const { return static_cast<int>(number * (stride / 1024)); }
   // A map that lies in global memory is read through a proxy of its own.
   __device__ __forceinline__ void acquire() const {
-    if (map) asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+    if (map) ptx::acquire_map(map);
   }
 };
 
@@ -178,21 +151,13 @@ __device__ __forceinline__ void load(Actor& me, const Global& from, unsigned row
   if (!me.gone) {
     const unsigned short ctas = mask;
     if (from.map && mask) {
-      asm volatile(
-          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
-          " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to), "l"(from.map), "r"(0), "r"(from.line(row)), "r"(barrier),
-          "h"(ctas) : "memory");
+      ptx::load_tensor(to, from.map, 0, from.line(row), barrier, ctas);
     } else if (from.map) {
-      asm volatile(
-          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-          " [%0], [%1, {%2, %3}], [%4];" ::"r"(to), "l"(from.map), "r"(0), "r"(from.line(row)), "r"(barrier) : "memory");
+      ptx::load_tensor(to, from.map, 0, from.line(row), barrier);
     } else if (mask) {
-      asm volatile(
-          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;"
-          ::"r"(to), "l"(from.row(row)), "r"(bytes), "r"(barrier), "h"(ctas) : "memory");
+      ptx::load(to, from.row(row), bytes, barrier, ctas);
     } else {
-      asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-                   "l"(from.row(row)), "r"(bytes), "r"(barrier) : "memory");
+      ptx::load(to, from.row(row), bytes, barrier);
     }
   }
   RECORD_LOAD(me, buffer, barrier_object, bytes, row + 1, mask);
@@ -204,11 +169,9 @@ __device__ __forceinline__ void store(Actor& me, const Global& to, unsigned row,
   RECORD_BEFORE(me);
   if (threadIdx.x % WARP == 0 && !me.gone) {
     if (to.map) {
-      asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(to.map),
-                   "r"(0), "r"(to.line(row)), "r"(from) : "memory");
+      ptx::store_tensor(to.map, 0, to.line(row), from);
     } else {
-      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to.row(row)), "r"(from),
-                   "r"(bytes) : "memory");
+      ptx::store(to.row(row), from, bytes);
     }
   }
   RECORD_AFTER(me, did::STORE, buffer, bytes);
@@ -216,14 +179,14 @@ __device__ __forceinline__ void store(Actor& me, const Global& to, unsigned row,
 
 __device__ __forceinline__ void bulk_commit(Actor& me) {
   RECORD_BEFORE(me);
-  if (threadIdx.x % WARP == 0) asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+  if (threadIdx.x % WARP == 0) ptx::bulk_commit();
   RECORD_AFTER(me, did::BULK_COMMIT, 0, 0);
 }
 
 template <int Pending>
 __device__ __forceinline__ void bulk_wait_read(Actor& me) {
   RECORD_BEFORE(me);
-  if (threadIdx.x % WARP == 0) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+  if (threadIdx.x % WARP == 0) ptx::bulk_wait_read<Pending>();
   __syncwarp();
   RECORD_AFTER(me, did::BULK_WAIT_READ, 0, Pending);
 }
@@ -308,8 +271,8 @@ struct Ring {
   // By one thread, before all meet.
   __device__ static void init(unsigned full, unsigned empty, unsigned producers, unsigned consumers) {
     for (int stage = 0; stage < Stages; ++stage) {
-      init_barrier(full + 8 * stage, producers);
-      init_barrier(empty + 8 * stage, consumers);
+      ptx::init(full + 8 * stage, producers);
+      ptx::init(empty + 8 * stage, consumers);
     }
   }
 
@@ -384,7 +347,7 @@ struct PipelineTmaAsync : Ring<Stages> {
   __device__ __forceinline__ void consumer_release(const State& state) {
     if (CTAS == 1) return this->release_here(state);
     RECORD_BEFORE(this->me);
-    if (signals && !this->me.gone) arrive_remote(this->empty + 8 * state.index, target);
+    if (signals && !this->me.gone) ptx::remote_arrive(ptx::map(this->empty + 8 * state.index, target));
     RECORD_ARRIVAL(this->me, did::ARRIVE, EMPTY + state.index, ~0u, signals, target);
   }
 };
@@ -455,7 +418,7 @@ struct OrderedSequenceBarrier {
   }
 
   __device__ static void init(unsigned barriers, unsigned threads) {
-    for (int k = 0; k < Depth * Length; ++k) init_barrier(barriers + 8 * k, threads);
+    for (int k = 0; k < Depth * Length; ++k) ptx::init(barriers + 8 * k, threads);
   }
 
   __device__ __forceinline__ void wait() {

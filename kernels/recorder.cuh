@@ -9,6 +9,11 @@
 // and after, whether a wait had to wait, the words seen. Objects are numbers of the kernel's own. All lanes of a place
 // must come to each RECORD_... macro. Without RECORD the macros are empty. With DIRECTED, HOLD(me, point) delays.
 
+#include "ptx.cuh"
+
+using ptx::rest;
+using ptx::timer;
+
 typedef unsigned long long Time;
 
 namespace did {
@@ -58,17 +63,6 @@ struct Position {
 struct Hold {
   unsigned point, place, iteration, nanoseconds;
 };
-
-__device__ __forceinline__ Time timer() {
-  Time t;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
-  return t;
-}
-
-__device__ __forceinline__ void rest(Time nanoseconds) {
-  const Time start = timer();
-  while (timer() - start < nanoseconds) {}
-}
 
 // The clock of events: in a cluster one that all its multiprocessors share.
 __device__ __forceinline__ Time recording_clock() {

@@ -94,7 +94,7 @@ def test_unknown_kernels_are_refused():
 
 def code(text_of, *macros, folder):
     """The machine code of kernels/pipelines.cu, with its text and that of its headers changed."""
-    for name in ("pipelines.cu", "pipelines.cuh", "recorder.cuh"):
+    for name in ("pipelines.cu", "pipelines.cuh", "recorder.cuh", "ptx.cuh"):
         (folder / name).write_text(text_of(name, (sources() / name).read_text()))
     cubin = folder / "kernel.cubin"
     command = [nvcc(), "-std=c++17", "-arch=sm_90a", "-cubin", "-o", str(cubin), *macros, str(folder / "pipelines.cu")]

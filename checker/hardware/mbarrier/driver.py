@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from checker.hardware.device import sources
 from spec.errors import SpecError
 
 MAPPED = 3
@@ -29,7 +30,15 @@ def compiled(text: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         text_path, cubin = Path(folder) / "kernel.cu", Path(folder) / "kernel.cubin"
         text_path.write_text(text)
-        options = ["-std=c++17", "-gencode", "arch=compute_90a,code=sm_90a", "-cubin", "-o", str(cubin)]
+        options = [
+            "-std=c++17",
+            "-gencode",
+            "arch=compute_90a,code=sm_90a",
+            f"-I{sources()}",
+            "-cubin",
+            "-o",
+            str(cubin),
+        ]
         done = subprocess.run([compiler, *options, str(text_path)], capture_output=True, text=True, check=False)
         if done.returncode:
             raise SpecError(f"nvcc refuses the kernel: {done.stderr.strip()[-2000:]}")
