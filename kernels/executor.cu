@@ -64,7 +64,7 @@ struct Event {
   unsigned low, high;
 };
 
-constexpr unsigned BALLAST = 1 << 16;  // bytes of a prefetch
+constexpr unsigned BALLAST = 1 << 20;  // bytes of a prefetch
 constexpr int NAMED = 17;  // 16 named barriers, and what stands for __syncthreads
 
 __device__ __forceinline__ unsigned long long now() {

@@ -24,8 +24,10 @@ HELD = 60_000
 """Nanoseconds for which a role is held: longer than everything else takes."""
 LANDING = 6_000
 """Nanoseconds in which a copy surely lands."""
-BUSY = 96
-"""Prefetches of 64 KiB before a copy that is to be late: longer than a few dozen turns take."""
+BUSY = 16
+"""Prefetches of 1 MiB before a copy that is to be late. Few and large: who starts more of them than the copy engine can
+queue has to wait itself.
+"""
 PATIENCE = 20_000
 """Nanoseconds that a step of the twin waits for a turn that may never come."""
 FREE = ("meet", "nothing")

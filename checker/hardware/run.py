@@ -12,7 +12,7 @@ from spec.errors import SpecError
 
 EVENT_WORDS = 8
 """32-bit words of struct Event: two clocks of 64 bits, the instruction, whether it waited, two words that were read."""
-BALLAST = 1 << 16
+BALLAST = 1 << 20
 """Bytes that the executor prefetches, again and again, to keep the copy engine busy."""
 NEVER = (1 << 32) - 1
 """Nanoseconds of patience that end after every limit."""
