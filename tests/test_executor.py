@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import pytest
 from corpus.named_barriers import CountsTwoWarpsOfFive
+from needs import needs_nvcc
 from simulated import Overwrites
 
 from checker.hardware.device import sources
@@ -117,7 +117,7 @@ def test_warps_meet_before_what_one_of_them_does():
     assert [one.code for one in lowered.instructions] == ["meet", "arrive"]
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize("macros", [[], ["-DRECORD"], ["-DRECORD", "-DCLUSTER=2"]])
 def test_the_executor_compiles(tmp_path, macros):
     command = ["nvcc", "-std=c++17", "-gencode", "arch=compute_90a,code=sm_90a", "-cubin", *macros]
@@ -130,7 +130,7 @@ def test_the_executor_compiles(tmp_path, macros):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 def test_without_recording_nothing_of_it_is_compiled(tmp_path):
     found = {}
     for macro in ("-DRECORD", "-DPLAIN"):

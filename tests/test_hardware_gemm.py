@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
+from needs import needs_gpu, needs_nvcc
 
 from checker.hardware.device import sources
 from checker.hardware.gemm import variants as gemm_variants
 from checker.hardware.gemm.kernel import KINDS, POINTS, WRONG, Config, GemmKernel, bytes_of_parts, names
 from checker.hardware.gemm.models import MODELS, model_class
-from checker.hardware.gemm.record import SOURCE, read_reactions, record_kernel, sizes, write_reactions
-from checker.hardware.gemm.variants import Prediction, React, Reaction, contradicts, variants
-from checker.hardware.held import hold, pipeline_of
+from checker.hardware.gemm.record import SOURCE, record_kernel, sizes
+from checker.hardware.held import hold
 from checker.hardware.lower import lower
 from checker.hardware.recorder.conform import conform
 from checker.hardware.recorder.tapes import Did, Tape
-from checker.hardware.recording import read
 from spec import operations as op
 from spec.errors import SpecError
 from spec.gemm import SCHEDULES
 from spec.program import trace_programs
 
 predict = cache(gemm_variants.predict)
-HOPPER = find_spec("cupy") is not None and Path("/dev/nvidiactl").exists()
-needs_gpu = pytest.mark.skipif(not HOPPER, reason="needs a Hopper GPU and CuPy")
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 TILES = {"ws": (128, 128), "cooperative": (128, 128), "pingpong": (64, 128)}
 FLAVOURS = ({}, {"source": True}, {"source": True, "reuse": True}, {"delay": True})
 
@@ -271,74 +263,6 @@ def test_a_wrong_kernel_is_told_from_the_right_one(wrong, schedule):
     assert held(config, tapes, right).differences
 
 
-def test_all_that_the_kernel_can_do_wrong_has_a_model_and_is_run():
-    assert list(MODELS) == list(WRONG[1:])
-    for schedule in SCHEDULES:
-        run = {one.config.wrong for one in variants() if one.config.schedule == schedule}
-        missing = set(WRONG[1:]) - run
-        assert missing <= {"no_load_tail", *PINGPONG}
-    assert {one.config.wrong for one in variants()} >= set(WRONG[1:])
-
-
-@pytest.mark.parametrize("variant", list(variants()), ids=lambda one: one.label)
-def test_what_is_wrong_is_found_by_the_search(variant):
-    found = predict(variant)
-    assert found.violations
-    match variant.shows:
-        case "hang":
-            assert "deadlock" in found.violations and found.stuck
-        case "wrong":
-            assert found.wrong
-        case _:
-            assert set(found.violations) in ({"race"}, {"missing-fence"})
-
-
-def test_the_right_kernels_with_the_same_sizes_are_proved():
-    """By the search, or by order where there are too many schedules for it."""
-    seen = set()
-    for variant in variants():
-        twin = variant.twin
-        if twin is None:
-            continue
-        twin = replace(twin, config=replace(twin.config, repeat=0))
-        key = (twin.config, twin.k_tiles, twin.tiles)
-        if key not in seen:
-            seen.add(key)
-            found = predict(twin)
-            assert found.complete and not found.violations, twin.label
-    assert len(seen) >= 6
-
-
-REACTION = Reaction(100, 0, 0, (), 0, 0, "", 0, 0)
-HANG, RACE = (next(one for one in variants() if one.shows == shows) for shows in ("hang", "wrong"))
-
-
-@pytest.mark.parametrize(
-    ("variant", "reaction", "why"),
-    [
-        (HANG, REACTION, "0 of 100 runs hang"),
-        (HANG, replace(REACTION, hangs=100, wrong=100, stuck=((("consumer.0",), 100),)), "stuck are to be"),
-        (RACE, replace(REACTION, wrong=94), "94 of 100 runs are wrong"),
-        (RACE, replace(REACTION, wrong=100, twin_wrong=1), "the right kernel"),
-        (RACE, replace(REACTION, wrong=100, twin_hangs=1), "the right kernel"),
-        (RACE, replace(REACTION, wrong=100, hangs=1), "no deadlock is predicted"),
-        (RACE, replace(REACTION, wrong=100, differs=1, because="x"), "not what the model"),
-    ],
-)
-def test_what_contradicts_a_prediction(variant, reaction, why):
-    assert why in contradicts(predict(variant), variant, reaction)
-
-
-def test_what_agrees_with_a_prediction():
-    prediction = predict(HANG)
-    hangs = replace(REACTION, hangs=100, wrong=100, stuck=((prediction.stuck, 100),))
-    assert contradicts(prediction, HANG, hangs) == ""
-    assert contradicts(predict(RACE), RACE, replace(REACTION, wrong=95)) == ""
-    assert "no race" in contradicts(Prediction({}, True), replace(RACE, shows=""), replace(REACTION, wrong=1))
-    assert "no deadlock" in contradicts(Prediction({}, True), replace(RACE, shows=""), replace(REACTION, hangs=1))
-    assert contradicts(Prediction({}, False), replace(RACE, shows=""), replace(REACTION, hangs=1)) == ""
-
-
 def test_sizes_fit_and_are_of_the_library():
     for size in sizes():
         plan = lower(size.config.model(size.k_tiles, size.tiles))
@@ -347,76 +271,6 @@ def test_sizes_fit_and_are_of_the_library():
     found = list(sizes())
     assert {one.config.schedule for one in found} == set(SCHEDULES)
     assert {one.config.stages for one in found} >= {2, 4, 8} and SOURCE.endswith("gemm.cu")
-
-
-# ---------------------------------------------------------------- what a GPU did
-
-RECORDINGS = Path(__file__).parent / "recordings"
-
-
-@pytest.fixture(scope="module")
-def recordings():
-    return read(str(RECORDINGS / "gemm.jsonl.gz"))
-
-
-def test_every_size_was_recorded(recordings):
-    models = [size.config.model(size.k_tiles, size.tiles, collective=False) for size in sizes()]
-    wanted = [(one.name, one.parameters()) for one in models]
-    assert sorted(wanted, key=str) == sorted(((one.model, one.parameters) for one in recordings), key=str)
-    assert all(one.gpu["kernel"] == SOURCE and len(one.runs) >= 3 for one in recordings)
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_the_specification_allows_every_recorded_run(recordings, schedule):
-    taken = steps = waited = 0
-    for one in recordings:
-        if one.model == f"gemm-{schedule}":
-            found = hold(one)
-            assert found.accepted == found.runs and not found.hung, found.refused[0][1].because
-            taken, steps, waited = taken + len(found.taken), steps + found.steps, waited + len(found.waited)
-    assert taken > 0.96 * steps and waited
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_recorded_run_that_could_not_be_is_refused(recordings, schedule):
-    """A k-tile cannot be multiplied before its copies have begun."""
-    one = next(one for one in recordings if one.model == f"gemm-{schedule}" and one.parameters["k_tiles"] == 5)
-    plan = lower(pipeline_of(one))
-    loader = "load_warp.0" if schedule == "ws" else "mainloop_load_warp.0"
-    (run, *_) = one.runs
-    loads = next(role for role in run.roles if role.name == loader)
-    start = next(event for event in loads.events if isinstance(plan.nodes[loader][event.node].operation, op.Load))
-    roles = []
-    for role in run.roles:
-        events = list(role.events)
-        if role.name.startswith("consumer"):
-            nodes = plan.nodes[role.name]
-            mmas = [k for k, event in enumerate(events) if getattr(nodes[event.node].operation, "kind", "") == "mma"]
-            for k in range(mmas[0] + 1 if mmas else 0):
-                events[k] = replace(events[k], before=start.before - 100 + k, after=start.before - 99 + k)
-        roles.append(replace(role, events=tuple(events)))
-    assert hold(replace(one, runs=(replace(run, roles=tuple(roles)),))).accepted == 0
-
-
-def test_what_the_gpu_did_with_wrong_kernels_is_what_is_predicted():
-    rows = read_reactions(str(RECORDINGS / "gemm_mistakes.jsonl.gz"))
-    assert {one.label for one, _ in rows} == {one.label for one in variants()}
-    for variant, reaction in rows:
-        assert contradicts(predict(variant), variant, reaction) == ""
-    shown = [(one.shows, did) for one, did in rows]
-    assert all(did.hangs == did.runs for shows, did in shown if shows == "hang")
-    assert all(did.wrong >= 95 and did.twin_wrong == did.twin_hangs == 0 for shows, did in shown if shows == "wrong")
-    assert sum(shows == "hang" for shows, _ in shown) >= 15 and sum(shows == "wrong" for shows, _ in shown) >= 15
-
-
-def test_reactions_are_read_as_they_were_written(tmp_path):
-    path = str(tmp_path / "x.jsonl.gz")
-    one = replace(REACTION, hangs=3, stuck=((("consumer.0", "load_warp.0"), 3),))
-    write_reactions([(HANG, one), (replace(RACE, k_tiles=1234), one)], path, machine={"name": "none"})
-    assert read_reactions(path) == [(HANG, one)]
-    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(b'{"kind": "other"}\n'))
-    with pytest.raises(SpecError, match="no record"):
-        read_reactions(path)
 
 
 # ---------------------------------------------------------------- compiled, and run
@@ -457,9 +311,3 @@ def test_recordings_are_held_to_the_specification():
     for schedule in SCHEDULES:
         for one in record_kernel(schedule, each=2):
             assert hold(one).accepted == 2
-
-
-@needs_gpu
-@pytest.mark.parametrize("variant", list(variants()), ids=lambda one: one.label)
-def test_the_gpu_does_what_is_predicted(variant):
-    assert contradicts(predict(variant), variant, React(variant).reaction) == ""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from needs import needs_gpu, needs_nvcc
 from taped import CASES, SMALL, changed, output_of, taped
 
 from checker.hardware.cases import KERNELS
@@ -30,20 +31,6 @@ from checker.hardware.recorder import tapes
 from checker.hardware.recorder.conform import atoms
 from checker.hardware.recording import read
 from spec.errors import SpecError
-
-needs_nvcc = pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
-
-
-def _gpu():
-    try:
-        pipelines.gpu()
-    except Exception as error:
-        return str(error)
-    return ""
-
-
-needs_gpu = pytest.mark.skipif(bool(_gpu()), reason="needs a Hopper GPU and CuPy")
-
 
 # ---------------------------------------------------------------- numbers and names
 
@@ -328,7 +315,6 @@ FOLDER = Path(__file__).parent / "recordings"
 RECORDINGS, REACTIONS = FOLDER / "pipelines.jsonl.gz", FOLDER / "pipelines_mistakes.jsonl.gz"
 
 
-@pytest.mark.skipif(not RECORDINGS.exists(), reason="nothing was recorded")
 @pytest.mark.parametrize("kernel", shapes.NAMES)
 def test_what_an_h100_did_is_allowed(kernel):
     ours = [one for one in read(str(RECORDINGS)) if one.model == kernel]
@@ -340,7 +326,6 @@ def test_what_an_h100_did_is_allowed(kernel):
         assert not held.hung
 
 
-@pytest.mark.skipif(not REACTIONS.exists(), reason="nothing was recorded")
 def test_what_an_h100_did_with_mistakes():
     rows = read_reactions(str(REACTIONS))
     assert [one for one, _ in rows] == list(table.mistakes())

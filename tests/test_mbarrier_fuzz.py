@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import random
-import shutil
 import subprocess
 from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from needs import needs_gcc, needs_gxx, needs_nvcc
 
 from checker.hardware.device import sources
 from checker.hardware.mbarrier import fuzz as mbarriers
 from checker.hardware.mbarrier import ill_formed
-from checker.hardware.mbarrier.driver import compiled, nvcc
+from checker.hardware.mbarrier.driver import compiled
 from checker.hardware.mbarrier.generate import (
     COMPLETES,
     GHOSTS,
@@ -37,9 +37,6 @@ from spec.expr import Lit, evaluate
 from spec.hopper import COUNT_LIMIT, TX_WIDTH, Illegal, Mbarrier
 
 MENU = menu(cluster=True)
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
-needs_nvcc = pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
 
 
 # ---------------------------------------------------------------- names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from checker.hardware.lines import packed, write_lines
 from checker.hardware.mbarrier.ill_formed import PROBES, TWIN, Reaction, disagreements, kinds, operations_of, verdict
 from checker.hardware.mbarrier.menu import menu
 from checker.hardware.mbarrier.specimens import LEGAL
@@ -104,5 +106,20 @@ def test_reactions_to_other_sequences_are_not_taken_for_these(tmp_path, monkeypa
     monkeypatch.setattr("checker.hardware.mbarrier.tables.operations_of", lambda name, index: ("init 1",))
     with pytest.raises(SpecError, match="record it again"):
         read_reactions(path)
-    with pytest.raises(SpecError, match="not a file of kind"):
+    with pytest.raises(SpecError, match="no record of kind sm90-mbarrier-fuzz"):
         read_fuzz(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no gzip", gzip.compress(b"[]\n"), gzip.compress(b"{not json\n"), gzip.compress(b"")]
+)
+def test_what_is_no_record_is_told_in_one_line(tmp_path, content):
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(content)
+    with pytest.raises(SpecError, match="no record of kind sm90-ill-formed"):
+        read_reactions(str(path))
+    write_lines("sm90-ill-formed", {}, [], str(path))
+    assert read_reactions(str(path)) == []
+    path.write_bytes(packed([{"kind": "sm90-ill-formed", "version": 2}]))
+    with pytest.raises(SpecError, match="version 1: record it again"):
+        read_reactions(str(path))

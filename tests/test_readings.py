@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from needs import needs_gcc
 
 from checker import read_python, read_z3
 from checker.read_c import c_source
@@ -95,7 +95,7 @@ def test_z3_agrees(expr: Expr, state: dict[str, int]) -> None:
     assert by_z3(expr, state) == evaluate(expr, state)
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed; the C reading is compiled to be tested")
+@needs_gcc
 def test_c_agrees(tmp_path: Path) -> None:
     compiled = 0
 

@@ -6,7 +6,6 @@ own, one after the other: each goes on where the one before it faulted.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import subprocess
@@ -19,9 +18,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from checker.files import write_whole
 from checker.hardware.cases import Case
 from checker.hardware.device import Fault, gpu
+from checker.hardware.lines import read_lines, write_lines
 from checker.hardware.lower import lower
 from checker.hardware.reactions import Prediction, Reaction, Row, predict, react
 from checker.hardware.recording import Recording, recorded
@@ -41,6 +40,7 @@ FAULT, MISTAKE = 3, 4
 TESTED = ("proved", "deadlock", "race")
 PATIENCE = 60.0
 """Seconds without a row after which a process is given up: its kernel cannot be stopped by its own watch."""
+TABLE = "sm90-predictions"
 WORKER = (sys.executable, "-m", "checker.hardware.record")
 Progress = Callable[[str], None]
 
@@ -175,22 +175,18 @@ def _work(path: str, start: int) -> None:
 
 def write_table(rows: Iterable[Row], path: str) -> None:
     """The rows as compressed JSON lines, the GPU first; the file appears whole or not at all."""
-    lines = [json.dumps({"kind": "sm90-predictions", "version": 1, "gpu": asdict(gpu())}, separators=(",", ":"))]
-    lines += [json.dumps(row.line(), separators=(",", ":")) for row in rows]
-    write_whole(path, gzip.compress("\n".join([*lines, ""]).encode(), 9, mtime=0))
+    write_lines(TABLE, asdict(gpu()), [row.line() for row in rows], path)
 
 
 def read_table(path: str) -> list[Row]:
     """The rows of a file that `write_table` wrote."""
-    with gzip.open(path, "rt", encoding="utf-8") as text:
-        _, *lines = text.read().splitlines()
     return [
         Row(
             _case(line),
             Prediction(**{**line["predicted"], "stuck": tuple(line["predicted"]["stuck"])}),
             _reaction(line["did"]),
         )
-        for line in map(json.loads, lines)
+        for line in read_lines(path, TABLE)
     ]
 
 

@@ -8,13 +8,13 @@ to wait, and the words that its reads found. Times count from the first event of
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from checker.files import write_whole
+from checker.hardware.lines import packed
 from checker.hardware.lower import Plan
 from checker.hardware.run import Event, RoleRun, Run
 from spec.errors import Source, SpecError
@@ -48,10 +48,10 @@ def recorded(gpu: dict[str, Any], plan: Plan, runs: Sequence[Run], resolution: i
 
 def write(recordings: Iterable[Recording], path: str) -> None:
     """Writes recordings one after the other; the file appears whole or not at all."""
-    buffer = io.BytesIO()
-    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=9, mtime=0) as packed:
-        for one in recordings:
-            head = {
+    lines: list[dict[str, Any]] = []
+    for one in recordings:
+        lines.append(
+            {
                 "kind": KIND,
                 "version": VERSION,
                 "gpu": one.gpu,
@@ -62,9 +62,9 @@ def write(recordings: Iterable[Recording], path: str) -> None:
                 "resolution": one.resolution,
                 "runs": len(one.runs),
             }
-            for line in (head, *(_line(run) for run in one.runs)):
-                packed.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
-    write_whole(path, buffer.getvalue())
+        )
+        lines += map(_line, one.runs)
+    write_whole(path, packed(lines))
 
 
 def _line(run: Run) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from checker.hardware.device import Module, sources
 from checker.hardware.lower import Lowered, Plan
 from spec.errors import SpecError
+from spec.hopper import WARP
 
 EVENT_WORDS = 8
 """32-bit words of struct Event: two clocks of 64 bits, the instruction, whether it waited, two words that were read."""
@@ -16,7 +17,6 @@ BALLAST = 1 << 20
 """Bytes that the executor prefetches, again and again, to keep the copy engine busy."""
 NEVER = (1 << 32) - 1
 """Nanoseconds of patience that end after every limit."""
-WARP = 32
 SPARE = 4096
 """Shared memory that is left for the executor itself, bytes."""
 

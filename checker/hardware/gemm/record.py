@@ -4,16 +4,15 @@ what the wrong ones do.
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from checker.files import write_whole
 from checker.hardware.device import gpu
 from checker.hardware.gemm.kernel import K_TILE, Config, GemmKernel
 from checker.hardware.gemm.variants import PATIENT, React, Reaction, Variant, contradicts, predict, variants
+from checker.hardware.lines import read_lines, write_lines
 from checker.hardware.parallel import in_processes
 from checker.hardware.record import JITTER, resolution
 from checker.hardware.recording import Recording, recorded, write
@@ -141,18 +140,13 @@ def write_reactions(rows: Sequence[tuple[Variant, Reaction]], path: str, machine
     """As compressed JSON lines, the GPU first; the file appears whole or not at all. machine: the GPU, if not this
     machine's.
     """
-    lines: list[dict[str, Any]] = [{"kind": REACTIONS, "version": 1, "gpu": machine or asdict(gpu())}]
-    lines += [{"variant": asdict(one), "did": asdict(did)} for one, did in rows]
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-    write_whole(path, gzip.compress(text.encode(), 9, mtime=0))
+    lines = [{"variant": asdict(one), "did": asdict(did)} for one, did in rows]
+    write_lines(REACTIONS, machine or asdict(gpu()), lines, path)
 
 
 def read_reactions(path: str) -> list[tuple[Variant, Reaction]]:
     """What `write_reactions` wrote, of the variants that there still are."""
-    with gzip.open(path, "rt", encoding="utf-8") as text:
-        head, *lines = map(json.loads, text)
-    if head.get("kind") != REACTIONS:
-        raise SpecError(f"{path}: no record of what a GPU did with wrong GEMM kernels")
+    lines = read_lines(path, REACTIONS)
     known = {json.dumps(asdict(one)): one for one in variants()}
     return [(known[key], _reaction(line["did"])) for line in lines if (key := json.dumps(line["variant"])) in known]
 

@@ -20,9 +20,8 @@ from checker.hardware.device import Fault, Module, sources
 from checker.hardware.mbarrier.generate import STATE, generated, vocabulary
 from checker.hardware.mbarrier.menu import Operation, menu
 from spec.errors import SpecError
-from spec.hopper import TX_WIDTH
+from spec.hopper import TX_WIDTH, WARP
 
-WARP = 32
 CLUSTER = 2
 RECENT = 16
 RECORD = 5 + len(STATE) + RECENT

@@ -6,21 +6,20 @@ GPU was held to, so that its counts are evidence for that meaning only.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from checker.files import write_whole
 from checker.hardware.device import gpu
+from checker.hardware.lines import read_lines, write_lines
 from checker.hardware.mbarrier.fuzz import FuzzReport, fuzz
 from checker.hardware.mbarrier.generate import generated
 from checker.hardware.mbarrier.ill_formed import Reaction, operations_of, run_all
 from checker.hardware.mbarrier.menu import menu
 from spec.errors import SpecError
 
+FUZZ, ILL_FORMED = "sm90-mbarrier-fuzz", "sm90-ill-formed"
 RUNS: tuple[dict[str, Any], ...] = (
     {"seed": 1, "blocks": 4224, "steps": 300_000, "cluster": False},
     {"seed": 2, "blocks": 4224, "steps": 100_000, "cluster": True},
@@ -35,19 +34,18 @@ def meaning(*, cluster: bool) -> str:
 
 def record_fuzz(path: str) -> list[FuzzReport]:
     """Runs the fuzzer and writes what it counted. Raises device.Fault if a launch faults."""
-    lines: list[dict[str, Any]] = [{"kind": "sm90-mbarrier-fuzz", "version": 1, "gpu": asdict(gpu())}]
-    reports = []
+    lines, reports = [], []
     for run in RUNS:
         reports.append(fuzz(**run))
         lines.append({**run, "meaning": meaning(cluster=run["cluster"]), **asdict(reports[-1])})
-    _write(lines, path)
+    write_lines(FUZZ, asdict(gpu()), lines, path)
     return reports
 
 
 def read_fuzz(path: str) -> list[tuple[str, bool, FuzzReport]]:
     """By run, the digest of the meaning, whether it was done in clusters, and what was counted."""
     found = []
-    for line in _read(path, "sm90-mbarrier-fuzz"):
+    for line in read_lines(path, FUZZ):
         line["by_operation"] = {name: (done, completed) for name, (done, completed) in line["by_operation"].items()}
         line["mismatches"] = tuple(line["mismatches"])
         own = {name: line[name] for name in FuzzReport.__dataclass_fields__}
@@ -64,28 +62,15 @@ def record_reactions(path: str) -> list[Reaction]:
 
 def write_reactions(machine: dict[str, Any], reactions: Iterable[Reaction], path: str) -> None:
     """The reactions, behind what they were seen on."""
-    head = {"kind": "sm90-ill-formed", "version": 1, "gpu": machine}
-    _write([head, *({**asdict(one), "operations": operations_of(one.name, one.index)} for one in reactions)], path)
+    lines = [{**asdict(one), "operations": operations_of(one.name, one.index)} for one in reactions]
+    write_lines(ILL_FORMED, machine, lines, path)
 
 
 def read_reactions(path: str) -> list[Reaction]:
     """What `write_reactions` wrote; raises SpecError if the sequences are other ones now."""
     found = []
-    for line in _read(path, "sm90-ill-formed"):
+    for line in read_lines(path, ILL_FORMED):
         if tuple(line.pop("operations")) != operations_of(line["name"], line["index"]):
             raise SpecError(f"{path}: sequence {line['index']} of {line['name']} is another one now: record it again")
         found.append(Reaction(**{**line, "answers": tuple(line["answers"])}))
     return found
-
-
-def _write(lines: Iterable[dict[str, Any]], path: str) -> None:
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-    write_whole(path, gzip.compress(text.encode(), 9, mtime=0))
-
-
-def _read(path: str, kind: str) -> list[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as text:
-        head, *lines = map(json.loads, text.read().splitlines())
-    if head.get("kind") != kind or head.get("version") != 1:
-        raise SpecError(f"{path}: not a file of kind {kind}, version 1")
-    return lines

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from checker.files import write_whole
 from checker.hardware.cases import KERNELS
 from checker.hardware.device import gpu
+from checker.hardware.lines import read_lines, write_lines
 from checker.hardware.parallel import in_processes
 from checker.hardware.pipelines.kernel import Kernel, Reaction, react, reaction, record, sizes, variants
 from checker.hardware.pipelines.mistakes import Mistake
@@ -82,20 +80,14 @@ def _try_react(variant: Mistake) -> Reaction | str:
 
 def write_reactions(rows: Sequence[tuple[Mistake, Reaction]], path: str) -> None:
     """As compressed JSON lines, the GPU first; the file appears whole or not at all."""
-    lines: list[dict[str, Any]] = [{"kind": KIND, "version": 1, "gpu": asdict(gpu())}]
-    lines += [{"mistake": one.label, "parameters": one.parameters, "did": asdict(did)} for one, did in rows]
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-    write_whole(path, gzip.compress(text.encode(), 9, mtime=0))
+    lines = [{"mistake": one.label, "parameters": one.parameters, "did": asdict(did)} for one, did in rows]
+    write_lines(KIND, asdict(gpu()), lines, path)
 
 
 def read_reactions(path: str) -> list[tuple[Mistake, Reaction]]:
     """What `write_reactions` wrote, of the mistakes that there still are at the same sizes."""
-    with gzip.open(path, "rt", encoding="utf-8") as text:
-        head, *lines = map(json.loads, text)
-    if head.get("kind") != KIND:
-        raise SpecError(f"{path}: no record of what a GPU did with mistakes")
     by_label = {one.label: one for one in variants()}
-    found = [(by_label.get(line["mistake"]), line) for line in lines]
+    found = [(by_label.get(line["mistake"]), line) for line in read_lines(path, KIND)]
     return [
         (one, reaction(line["did"])) for one, line in found if one is not None and one.parameters == line["parameters"]
     ]
