@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from corpus.named_barriers import CountsTwoWarpsOfFive
@@ -19,6 +21,7 @@ from spec.compile import compile_programs
 from spec.epilogue import Epilogue
 from spec.errors import SpecError
 from spec.library import TmaAsync
+from spec.operations import Access
 from spec.pipeline import Pipeline, barrier, role, tile
 
 
@@ -205,6 +208,25 @@ def test_the_twin_takes_the_turns_of_what_it_has_too():
     kept = [(one.code, one.gate) for one in producer.instructions]
     assert kept[:2] == [(one.code, one.gate) for one in gated.instructions[:2]] and ("wait", -1) in kept
     assert len([gate for _, gate in kept if gate >= 0]) == 4
+    marked = [replace(one, instructions=tuple(replace(i, hold=7, late=3) for i in one.instructions)) for one in roles]
+    (producer, _) = with_turns_of(twin, marked)
+    assert {(one.hold, one.late) for one in producer.instructions} == {(7, 3), (0, 0)}
+
+
+@pytest.mark.parametrize(("word", "wrong"), [(1, ""), (2, "found b of 'y', not of 'x'")])
+def test_what_is_in_registers_is_not_among_what_was_read(word, wrong):
+    """The words that were found belong to the operands in shared memory."""
+    registers, shared = (Access(*names, 0, 16, False, "async") for names in (("a", "registers"), ("b", "shared")))
+    mma = op.Touch("mma", (registers, shared), (0, "x"))
+    layout = SimpleNamespace(holds={})
+    plan = SimpleNamespace(
+        nodes={"math": [SimpleNamespace(operation=mma)]},
+        stores=(),
+        written={1: ("x", ()), 2: ("y", ())},
+        pipeline=SimpleNamespace(layout=layout),
+    )
+    found = wrong_data(plan, Run(False, (RoleRun("math", -1, (Event(0, 0, 1, False, (("b", word, word),)),)),)))
+    assert wrong in found and bool(found) == bool(wrong)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from checker.hardware import everything, reactions, record
 from checker.hardware import replay as on_gpu
 from checker.hardware.cases import Case
 from checker.hardware.device import Gpu
+from checker.hardware.directed import PATIENCE, Direction
+from checker.hardware.lower import lower
 from checker.hardware.reactions import Prediction, Reaction, Row, predict
 from checker.hardware.recording import is_recording, read, recorded, write
 from checker.hardware.run import Event, RoleRun, Run
@@ -247,6 +249,7 @@ def test_everything_is_recorded(tmp_path, monkeypatch):
     assert [row.case for row in rows] == cases[::2] and all(row.reaction == Reaction(7) for row in rows)
     rows = record.read_table(str(tmp_path / "all" / "faults.jsonl.gz"))
     assert len(rows) > 100 and any(row.case.right for row in rows)
+    assert all(lower(row.case.twin().pipeline()) for row in rows if row.case.right)
     broken = next(row.case for row in rows if row.case.model.endswith(":ReadsBeforeItWaits"))
     assert predict(broken).verdict == "race" and predict(broken.twin()).verdict == "proved"
     assert said[:2] == ["one", "two"] and "epilogues: 2 predicted, 2 to run" in said
@@ -347,6 +350,44 @@ def test_the_reaction_of_each_kind_of_case(monkeypatch):
     race = reactions.react(case, Prediction("race", schedules=((0, 1),)), directed=3)
     assert race == Reaction(3, hangs=1, wrong=1, held="", taken=1)
     assert len(seen) > 3
+
+
+def test_a_deadlock_is_told_of_the_way_that_takes_its_schedule(monkeypatch):
+    """Late copies are tried only where the schedule is not taken without, and kept only where they take it further."""
+    monkeypatch.setattr(reactions, "Executor", Simulated)
+    monkeypatch.setattr(
+        reactions, "directions", lambda *_: [Direction((), "", 5), Direction((), "x", 5), Direction((), "", 5, True)]
+    )
+    case = Case("tma-async", (("stages", 2), ("trips", 2)))
+    hung = [Run(True, (RoleRun("producer", 1, ()),), steps=steps) for steps in (5, 4)]
+
+    def told(*ways):
+        left = list(ways)
+        monkeypatch.setattr(Simulated, "run", lambda self, runs, **_: left.pop(0))
+        found = reactions.react(case, Prediction("deadlock", ("producer",), schedules=((),)), runs=2)
+        return found.late, found.taken, len(left)
+
+    full, half, none = [hung[0]] * 2, hung, [hung[1]] * 2
+    assert told(full, half) == (False, 2, 1)
+    assert told(half, full) == (True, 2, 0)
+    assert told(half, none) == (False, 1, 0)
+
+
+def test_the_twin_of_a_race_is_run_with_patience(monkeypatch):
+    monkeypatch.setattr(reactions, "Executor", Simulated)
+    parameters = (("stages", 2), ("trips", 2))
+    case = Case("tma-async", parameters, right=("tma-async", parameters))
+    torn = Run(False, (RoleRun("consumer", -1, (Event(1, 0, 1, False, (("a[0]", 1, 2),)),)),))
+    fine, hung = Run(False, (RoleRun("consumer", -1, ()),)), Run(True, (RoleRun("consumer", 1, ()),))
+    patience = []
+
+    def run(self, runs, **options):
+        patience.append(options.get("patience", 0))
+        return [torn, hung, fine] if patience[-1] else [torn] * 3
+
+    monkeypatch.setattr(Simulated, "run", run)
+    found = reactions.react(case, Prediction("race", schedules=((0, 1),)), directed=3)
+    assert (found.wrong, found.twin_wrong) == (3, 2) and patience == [0, PATIENCE]
 
 
 def test_a_kernel_is_recorded_two_hundred_times_over_its_sizes(monkeypatch):
