@@ -111,7 +111,9 @@ def test_reactions_to_other_sequences_are_not_taken_for_these(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"no gzip", gzip.compress(b"[]\n"), gzip.compress(b"{not json\n"), gzip.compress(b"")]
+    "content",
+    [b"", b"no gzip", gzip.compress(b"[]\n"), gzip.compress(b"{not json\n"), gzip.compress(b"")],
+    ids=["empty", "no gzip", "no object", "no json", "nothing compressed"],  # not of bytes: gzip writes the time
 )
 def test_what_is_no_record_is_told_in_one_line(tmp_path, content):
     path = tmp_path / "x.jsonl.gz"
