@@ -4,7 +4,7 @@
 // Each role is a list of instructions, one after the other as its program gives them for one trip count, and has warps
 // of its own. Every cluster of the grid executes the whole pipeline once. Buffers hold 32-bit words: all words of a
 // write are its number, so that a read says whose write it has seen. A wgmma is stood in for by ordinary reads when it
-// is issued and again when its group is waited for, and as a wgmma belongs to its whole warpgroup, all warps meet then.
+// is issued and again when its group is waited for.
 //
 // Every wait gives up when `limit` nanoseconds have passed or another has given up. One more warp per CTA watches the
 // time: bar.sync cannot give up, so that it makes the missing arrivals itself after the deadline.
@@ -65,6 +65,7 @@ struct Event {
 };
 
 constexpr unsigned BALLAST = 1 << 20;  // bytes of a prefetch
+constexpr unsigned GLANCE = 32;  // looks at the step between two looks at the time
 constexpr int NAMED = 17;  // 16 named barriers, and what stands for __syncthreads
 
 __device__ __forceinline__ unsigned long long now() {
@@ -89,14 +90,19 @@ struct Shared {
   int threads[NAMED];       // its count
   int passed[32];           // warps of a role that have taken their gate
   int met[64];              // warps that have come to a meeting of a role's parts
+  int step;                 // the next step of a directed run; of a cluster it is in global memory
 };
 
 // The turn is over once all warps of the role have taken it. Of a barrier of threads that is when they come to it.
-__device__ __forceinline__ void pass_on(Shared& shared, int* step, int gate, int who, int warps) {
+__device__ __forceinline__ void pass_on(Shared& shared, volatile int* step, int gate, int who, int warps) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) {
+#ifdef CLUSTER
     __threadfence();
-    if (atomicAdd(&shared.passed[who], 1) % warps == warps - 1) atomicMax(step, gate + 1);
+#else
+    __threadfence_block();
+#endif
+    if (atomicAdd(&shared.passed[who], 1) % warps == warps - 1) atomicMax(const_cast<int*>(step), gate + 1);
   }
 }
 
@@ -105,7 +111,7 @@ struct Run {
   unsigned* positions;         // by cluster, CTA and warp
   Event* events;               // the same, and then by instruction of the role
   volatile int* abort;         // by cluster
-  volatile int* step;          // by cluster: the next step of a directed run
+  volatile int* step;          // the next step of a directed run
   const unsigned* sources;     // by number, `stride` words each
   unsigned* output;            // by cluster
   unsigned long long deadline;
@@ -171,7 +177,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
   for (unsigned k = threadIdx.x; k < bytes / 4; k += blockDim.x) reinterpret_cast<unsigned*>(memory)[k] = 0;
   __syncthreads();
   if (threadIdx.x == 0) {
-    shared.ended = 0;
+    shared.ended = shared.step = 0;
     for (int i = 0; i < NAMED; ++i) shared.arrived[i] = shared.threads[i] = 0;
     for (int i = 0; i < 32; ++i) shared.passed[i] = 0;
     for (int i = 0; i < 64; ++i) shared.met[i] = 0;
@@ -186,7 +192,12 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
 #ifdef CLUSTER
   asm volatile("barrier.cluster.arrive.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
 #endif
-  Run run{instructions, positions, events, abort, step, sources, output, timer() + limit, stride, output_words, jitter,
+#ifdef CLUSTER
+  volatile int* turn = step + cluster;
+#else
+  volatile int* turn = &shared.step;
+#endif
+  Run run{instructions, positions, events, abort, turn, sources, output, timer() + limit, stride, output_words, jitter,
           seed, longest};
 
   if (warp == own_warps) {  // the watch
@@ -211,6 +222,8 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
     __syncwarp();
 #ifdef CLUSTER
     asm volatile("barrier.cluster.arrive;\n barrier.cluster.wait;" ::: "memory");
+#else
+    if (lane == 0) step[cluster] = shared.step;
 #endif
     return;
   }
@@ -238,11 +251,16 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
       }
       if (i.gate >= 0) {
         const unsigned long long start = timer();
-        while (run.step[cluster] < i.gate && timer() - start < patience && !over(run, cluster)) {}
-        if (run.abort[cluster]) break;
+        bool stop = false;
+        for (unsigned look = 1; !stop && *run.step < i.gate; ++look) {
+          if (look % GLANCE) continue;
+          if (timer() - start >= patience) break;
+          stop = over(run, cluster);
+        }
+        if (__any_sync(0xffffffffu, stop)) break;
       }
       const bool enters = i.gate >= 0 && (i.code == NAMED_SYNC || i.code == CTA_SYNC);
-      if (enters) pass_on(shared, step + cluster, i.gate, who, role.warps);
+      if (enters) pass_on(shared, run.step, i.gate, who, role.warps);
       if (i.hold) rest(i.hold);
       if (i.late && thread == 0) {
         for (int k = 0; k < i.late; ++k) ptx::prefetch(ballast, BALLAST);
@@ -401,7 +419,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
             Event{before, after, static_cast<unsigned>(at), waited, low, high};
       }
 #endif
-      if (i.gate >= 0 && !enters) pass_on(shared, step + cluster, i.gate, who, role.warps);
+      if (i.gate >= 0 && !enters) pass_on(shared, run.step, i.gate, who, role.warps);
     }
     if (lane == 0) positions[place] = at - role.begin;
   }

@@ -12,7 +12,15 @@ from needs import needs_nvcc
 from simulated import Overwrites
 
 from checker.hardware.device import sources
-from checker.hardware.directed import directions, race_directions, with_turns_of, wrong_data
+from checker.hardware.directed import (
+    LANDING,
+    LATE,
+    LIMIT,
+    directions,
+    race_directions,
+    with_turns_of,
+    wrong_data,
+)
 from checker.hardware.lower import CODES, lower
 from checker.hardware.run import Event, RoleRun, Run
 from checker.search import explore
@@ -57,7 +65,7 @@ def test_a_role_is_lowered_operation_by_operation():
     plan = lower(TmaAsync(stages=1, trips=1))
     producer, consumer = plan.roles
     assert [one.code for one in producer.instructions] == ["wait", "arrive", "load", "wait"]
-    assert [one.code for one in consumer.instructions] == ["wait", "read", "nothing", "read", "meet", "arrive"]
+    assert [one.code for one in consumer.instructions] == ["wait", "read", "nothing", "read", "arrive"]
     assert (producer.warp, producer.warps, consumer.warp, consumer.warps) == (0, 1, 4, 4)
     wait, arrive, load, _ = producer.instructions
     assert (wait.a, wait.b) == (128, 1) and (arrive.a, arrive.b, arrive.c, arrive.d) == (0, 1, 32_768, -1)
@@ -183,6 +191,11 @@ def test_a_copy_in_flight_can_be_made_late():
     assert late and len(late) * 2 == len(ways)
     loads = [[one.late > 0 for one in way.roles[0].instructions if one.code == "load"] for way in (ways[0], late[0])]
     assert loads[0] == [False, False] and loads[1][1]
+    assert [max(one.hold for role in way.roles for one in role.instructions) for way in (ways[0], late[0])] == [
+        LANDING,
+        LATE,
+    ]
+    assert {way.limit for way in late} == {4 * LIMIT} and ways[0].limit == LIMIT
     assert all(not one.late for one in late[0].roles[1].instructions)
 
 

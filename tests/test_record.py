@@ -17,7 +17,7 @@ from checker.hardware import everything, reactions, record
 from checker.hardware import replay as on_gpu
 from checker.hardware.cases import Case
 from checker.hardware.device import Gpu
-from checker.hardware.directed import PATIENCE, Direction
+from checker.hardware.directed import LIMIT, PATIENCE, Direction
 from checker.hardware.lower import lower
 from checker.hardware.reactions import Prediction, Reaction, Row, predict
 from checker.hardware.recording import is_recording, read, recorded, write
@@ -152,16 +152,16 @@ def test_a_race_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
 
 def test_a_deadlock_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(on_gpu, "Executor", Simulated)
-    stuck = Run(True, (RoleRun("producer", -1, ()), RoleRun("consumer", 0, ())))
-    other = Run(True, (RoleRun("producer", 2, ()), RoleRun("consumer", 0, ())))
-    monkeypatch.setattr(Simulated, "runs", (stuck, stuck, other))
-    path, trace = Path(__file__).parent / "corpus" / "arrivals.py", str(tmp_path / "trace.json")
-    assert (
-        main(["spec", f"{path}:ExpectTxWithoutArrival", "--property", "deadlock", "--format", "json", "-o", trace]) == 1
-    )
-    assert main(["replay", trace, "--hardware", "--runs", "3"]) == 1
+    stuck = Run(True, (RoleRun("producer", -1, ()), RoleRun("consumer", 0, ())), steps=99)
+    other = Run(True, (RoleRun("producer", 2, ()), RoleRun("consumer", 0, ())), steps=99)
+    halfway = replace(stuck, steps=0)
+    monkeypatch.setattr(Simulated, "runs", (halfway, stuck, stuck, other))
+    path, trace = CORPUS / "arrivals.py", saved_trace(tmp_path, "arrivals.py", "ExpectTxWithoutArrival", "deadlock")
+    assert main(["replay", trace, "--hardware", "--runs", "4"]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "on the GPU: 3 of 3 runs hang, 2 of them with consumer stuck, as predicted" in said
+    assert (
+        "on the GPU: 3 of 4 runs took the schedule to its end; 3 of these hang, 2 of them with consumer stuck" in said
+    )
     assert "note: producer: at its end" in said
     before, _, _ = path.read_text().partition("class ExpectTxWithoutArrival")
     consumer = next(text for text in said.split("note: ") if text.startswith("consumer: wait parity 0 full"))
@@ -355,15 +355,20 @@ def test_the_reaction_of_each_kind_of_case(monkeypatch):
 def test_a_deadlock_is_told_of_the_way_that_takes_its_schedule(monkeypatch):
     """Late copies are tried only where the schedule is not taken without, and kept only where they take it further."""
     monkeypatch.setattr(reactions, "Executor", Simulated)
-    monkeypatch.setattr(
-        reactions, "directions", lambda *_: [Direction((), "", 5), Direction((), "x", 5), Direction((), "", 5, True)]
-    )
+    monkeypatch.setattr(reactions, "deadlock_directions", lambda *_: [Direction((), "", 5), Direction((), "", 5, True)])
     case = Case("tma-async", (("stages", 2), ("trips", 2)))
     hung = [Run(True, (RoleRun("producer", 1, ()),), steps=steps) for steps in (5, 4)]
 
+    limits = []
+
     def told(*ways):
         left = list(ways)
-        monkeypatch.setattr(Simulated, "run", lambda self, runs, **_: left.pop(0))
+
+        def run(self, runs, *, limit, roles):
+            limits.append(limit)
+            return left.pop(0)
+
+        monkeypatch.setattr(Simulated, "run", run)
         found = reactions.react(case, Prediction("deadlock", ("producer",), schedules=((),)), runs=2)
         return found.late, found.taken, len(left)
 
@@ -371,6 +376,7 @@ def test_a_deadlock_is_told_of_the_way_that_takes_its_schedule(monkeypatch):
     assert told(full, half) == (False, 2, 1)
     assert told(half, full) == (True, 2, 0)
     assert told(half, none) == (False, 1, 0)
+    assert limits == [LIMIT, *[LIMIT, 4 * LIMIT] * 2]
 
 
 def test_the_twin_of_a_race_is_run_with_patience(monkeypatch):

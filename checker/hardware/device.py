@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import zlib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -53,12 +54,10 @@ class Fault(SpecError):
 class Module:
     """A CUDA source compiled for sm_90a with macros; its kernels are launched by name."""
 
-    def __init__(
-        self, source: str, macros: dict[str, int | str] | None = None, includes: tuple[Path, ...] = ()
-    ) -> None:
-        """source: the text of the program. includes: folders of what it includes, besides `sources()`."""
+    def __init__(self, source: str, macros: dict[str, int | str] | None = None) -> None:
+        """source: the text of the program, which can include what is in `sources()`."""
         self.cupy = _cupy()
-        options = ["-std=c++17", "-arch=sm_90a", f"-I{sources()}", *(f"-I{folder}" for folder in includes)]
+        options = ["-std=c++17", "-arch=sm_90a", f"-I{sources()}", f"-DHEADERS={_edition()}"]
         options += [f"-D{name}={value}" for name, value in (macros or {}).items()]
         self.module = self.cupy.RawModule(code=source, options=tuple(options))
 
@@ -79,6 +78,11 @@ class Module:
             self.cupy.cuda.runtime.deviceSynchronize()
         except (self.cupy.cuda.runtime.CUDARuntimeError, self.cupy.cuda.driver.CUDADriverError) as error:
             raise Fault(f"the launch of {kernel} faults: {error}") from error
+
+
+def _edition() -> int:
+    """Changes with the headers: CuPy keeps compiled kernels by the text of the program and the options alone."""
+    return zlib.crc32(b"".join(file.read_bytes() for file in sorted(sources().glob("*.cuh"))))
 
 
 class _Attribute(ctypes.Structure):

@@ -4,19 +4,21 @@ Each step of a role that can be held waits for its turn on a counter in global m
 Until the schedule has been taken, no role goes beyond its last step in it, so that a wait that is to be lapped does not
 pass before. Then everything runs freely, except that one of the roles that stand before accesses may be held for a
 while: a race is two accesses that nothing orders, and held back, one comes after all that should have come after it.
-Copies land by themselves: where the schedule lets one land, the next step waits for a while. Those that are in flight
-at its end, or while other steps are taken, can be made late, by giving the copy engine much else to do before them. Of
+Copies land by themselves: where the schedule lets one land, the next step waits for a while, and steps change places
+so that as few as possible come between its start and its landing (checker.hardware.schedule). Those that are in flight
+at the end, or while other steps are taken, can be made late, by giving the copy engine much else to do before them. Of
 a barrier of threads, a turn is to come to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from checker.hardware.lower import Instruction, Lowered, Plan
 from checker.hardware.run import Run
+from checker.hardware.schedule import promptly
 from spec import operations as op
 from spec.machine import Machine
 
@@ -28,6 +30,10 @@ BUSY = 16
 """Prefetches of 1 MiB before a copy that is to be late. Few and large: who starts more of them than the copy engine can
 queue has to wait itself.
 """
+LATE = 400_000
+"""Nanoseconds in which a late copy surely lands, and for which a role is held that is to come after one."""
+LIMIT = 3_000_000
+"""Nanoseconds after which the waits of a directed run give up."""
 PATIENCE = 20_000
 """Nanoseconds that a step of the twin waits for a turn that may never come."""
 FREE = ("meet", "nothing")
@@ -45,6 +51,34 @@ class Direction:
     steps: int
     late: bool = False
 
+    @property
+    def limit(self) -> int:
+        """Nanoseconds after which its waits give up."""
+        return 4 * LIMIT if self.late else LIMIT
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A copy of a schedule: what starts it, where, and where it lands last, or the schedule's length if it does not."""
+
+    role: str
+    node: int
+    start: int
+    landing: int
+
+
+def deadlock_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
+    """The ways to run the schedule of a deadlock: with copies that land in time, and with late ones if it has any."""
+    return [way for way in directions(plan, machine, _prompt(plan, machine, actions)) if not way.held]
+
+
+def race_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
+    """The ways to run the schedule of a race, which ends in one of two accesses that nothing orders: with it, and up to
+    it, so that the other one may come first.
+    """
+    before = _prompt(plan, machine, actions[:-1])
+    return [*directions(plan, machine, (*before, *actions[-1:])), *directions(plan, machine, before)]
+
 
 def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
     """The ways to run a schedule: one that holds nobody at its end, one for each role that may be held there, and both
@@ -52,63 +86,75 @@ def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Dir
     """
     at = {role.name: 0 for role in machine.roles}
     turns: dict[str, dict[int, int]] = {role.name: {} for role in machine.roles}
-    steps = 0
+    steps = [0]
     codes = {role.name: _by_node(role) for role in plan.roles}
-    landed: set[int] = set()
-    flying: list[tuple[str, int, tuple[str, ...], int]] = []
-    slow: set[tuple[str, int]] = set()
     for index in actions:
         action = machine.actions[index]
+        steps.append(steps[-1])
         if action.location is None:
-            landed.add(steps)
-            buffers = _landing(machine, index)
-            gone = next((copy for copy in flying if set(copy[2]) & buffers), None)
-            if gone is not None:
-                flying.remove(gone)
-                if steps > gone[3]:
-                    slow.add(gone[:2])
             continue
         if action.target is not None:
             at[action.role] = action.target
         instructions = codes[action.role].get(action.location, [])
         waiting = sum(1 for one in instructions if one.code not in FREE)
         if waiting and action.location not in turns[action.role]:
-            turns[action.role][action.location] = steps
-            steps += waiting
-        flying += [(*copy, steps) for copy in _copy(plan, action.role, action.location)]
+            turns[action.role][action.location] = steps[-2]
+            steps[-1] += waiting
+    copies = _copies(plan, machine, actions)
+    slow = {
+        (one.role, one.node)
+        for one in copies
+        if one.landing == len(actions) or steps[one.landing] > steps[one.start + 1]
+    }
+    landed = {steps[n] for n, index in enumerate(actions) if machine.actions[index].location is None}
     candidates = [role.name for role in machine.roles if _accesses(plan, role.name, at[role.name])]
-    slow.update(copy[:2] for copy in flying)
-    return [
-        Direction(
-            tuple(
-                _gated(role, turns[role.name], at[role.name], steps, role.name == held, landed, slow if late else ())
-                for role in plan.roles
-            ),
-            held,
-            steps,
-            late,
+
+    def gated(held: str, late: bool) -> tuple[Lowered, ...]:
+        return tuple(
+            _gated(role, turns[role.name], at[role.name], steps[-1], role.name == held, landed, slow if late else None)
+            for role in plan.roles
         )
+
+    return [
+        Direction(gated(held, late), held, steps[-1], late)
         for late in ((False, True) if slow else (False,))
         for held in ("", *candidates)
     ]
 
 
-def race_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
-    """The ways to run the schedule of a race, which ends in one of two accesses that nothing orders: with it, and up to
-    it, so that the other one may come first.
-    """
-    return [*directions(plan, machine, actions), *directions(plan, machine, actions[:-1])]
+def _prompt(plan: Plan, machine: Machine, actions: Sequence[int]) -> tuple[int, ...]:
+    return promptly(machine, actions, {one.start: one.landing for one in _copies(plan, machine, actions)})
 
 
-def _copy(plan: Plan, role: str, node: int) -> list[tuple[str, int, tuple[str, ...]]]:
-    """The copy that a node starts: role, node, and the buffers that it fills. Inside an operation none starts."""
-    if node >= len(plan.nodes[role]):
-        return []
-    match plan.nodes[role][node].operation:
+def _copies(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[_Copy]:
+    """All that a schedule starts, the older first. A copy into several buffers has landed when it has in each."""
+    found: list[_Copy] = []
+    flying: list[tuple[int, set[str]]] = []
+    for place, index in enumerate(actions):
+        action = machine.actions[index]
+        if action.location is not None:
+            for buffers in _starts(plan, action.role, action.location):
+                flying.append((len(found), buffers))
+                found.append(_Copy(action.role, action.location, place, len(actions)))
+            continue
+        landing = _landing(machine, index)
+        for number, buffers in flying:
+            if buffers & landing:
+                buffers -= landing
+                if not buffers:
+                    flying.remove((number, buffers))
+                    found[number] = replace(found[number], landing=place)
+                break
+    return found
+
+
+def _starts(plan: Plan, role: str, node: int) -> list[set[str]]:
+    """The buffers that a node's copy fills; none if it starts no copy, and none to fill if it stores."""
+    match plan.nodes[role][node].operation if node < len(plan.nodes[role]) else None:
         case op.Load() as load:
-            return [(role, node, tuple(access.object for access, _ in load.destinations))]
+            return [{access.object for access, _ in load.destinations}]
         case op.Store():
-            return [(role, node, ())]
+            return [set()]
     return []
 
 
@@ -163,28 +209,30 @@ def _accesses(plan: Plan, role: str, node: int) -> bool:
 
 def _gated(
     role: Lowered,
-    turns: dict[int, int],
+    turns: Mapping[int, int],
     last: int,
     steps: int,
     held: bool,
     landed: Collection[int],
-    slow: Collection[tuple[str, int]],
+    slow: Collection[tuple[str, int]] | None,
 ) -> Lowered:
     """The role's instructions with their turns. What it does from node `last` on comes after the schedule, or late.
-    landed: the turns before which a copy lands. slow: role and node of the copies that are made late.
+    landed: the turns before which a copy lands. slow: role and node of the copies that are made late, if any are.
     """
+    landing = LANDING if slow is None else LATE
     given: dict[int, int] = {}
     instructions = []
     for instruction in role.instructions:
         node = instruction.node
         if node == last and last not in given:
             given[node] = 1
-            instruction = replace(instruction, gate=steps, hold=HELD if held else LANDING * (steps in landed))
+            hold = max(HELD, landing) if held else landing * (steps in landed)
+            instruction = replace(instruction, gate=steps, hold=hold)
         elif node != last and node in turns and instruction.code not in FREE:
             turn = turns[node] + given.get(node, 0)
-            instruction = replace(instruction, gate=turn, hold=LANDING * (turn in landed))
+            instruction = replace(instruction, gate=turn, hold=landing * (turn in landed))
             given[node] = given.get(node, 0) + 1
-        if (role.name, node) in slow and instruction.code in ("load", "store"):
+        if slow and (role.name, node) in slow and instruction.code in ("load", "store"):
             instruction = replace(instruction, late=BUSY)
         instructions.append(instruction)
     return replace(role, instructions=tuple(instructions))

@@ -3,8 +3,9 @@
 A role's program must be one sequence: a pipeline whose roles branch on an answer of try_wait or on a choice, loop
 without end, touch memory other than shared, or meet at barrier.cluster is refused. Where only some of a role's threads
 execute an operation, as one lane that starts a copy, the role's warps meet first, because the specification takes a
-step of a role for one step of all its threads. Every write and copy has a number,
-which all words that it writes hold, so that a read on the GPU says whose words it has found.
+step of a role for one step of all its threads. Beyond that, warps meet where the program says so and nowhere else.
+Every write and copy has a number, which all words that it writes hold, so that a read on the GPU says whose words it
+has found.
 """
 
 from __future__ import annotations
@@ -184,10 +185,6 @@ def _with_threads(role: Lowered, warps: list[int]) -> tuple[Instruction, ...]:
     return tuple(replace(one, b=warps[role.cta] * WARP) if one.code == "cta_sync" else one for one in role.instructions)
 
 
-def _uses_mma(program: Program) -> bool:
-    return any(isinstance(node.operation, op.Touch) and node.operation.kind == "mma" for node in program.nodes)
-
-
 def _by_some(operation: op.Operation, threads: int) -> tuple[bool, bool]:
     """Whether the warps of a role must meet before an operation that only some of its threads execute, and after it:
     the specification takes a role's step for one step of them all.
@@ -245,8 +242,6 @@ class _Lowering:
                     yield Instruction("nothing", index)
                     for group in done:
                         yield from self.reads(index, group)
-                    together = [part for part in self.parts[program.role] if _uses_mma(part)]
-                    yield self.meet(index, program.role, together)
                 case op.WarpSync():
                     yield self.meet(index, program.role, self.parts[program.role])
                 case _:

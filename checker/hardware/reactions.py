@@ -16,13 +16,13 @@ from checker.hardware.cases import Case
 from checker.hardware.directed import (
     PATIENCE,
     Direction,
-    directions,
+    deadlock_directions,
     race_directions,
     with_turns_of,
     wrong_data,
 )
-from checker.hardware.lower import lower
-from checker.hardware.run import Executor, observed
+from checker.hardware.lower import Plan, lower
+from checker.hardware.run import Executor, Run, observed
 from checker.search import explore, is_undetermined
 from spec.compile import compile_programs
 from spec.errors import SpecError
@@ -160,39 +160,62 @@ def react(case: Case, prediction: Prediction, *, runs: int = 20, directed: int =
         return Reaction(runs, seen.hangs, sum(bool(wrong_data(plan, run)) for run in done))
     machine = compile_programs(pipeline, plan.programs)
     if prediction.verdict == "deadlock":
-        return _deadlock(
-            executor, runs, [way for way in directions(plan, machine, prediction.schedules[0]) if not way.held]
-        )
+        tried = take(executor, deadlock_directions(plan, machine, prediction.schedules[0]), runs)
+        seen = observed(tried.done)
+        stuck = next((roles for run, roles in zip(tried.done, seen.stuck, strict=True) if run.hangs), ())
+        same = len(set(seen.stuck)) == 1
+        return Reaction(runs, seen.hangs, 0, same, stuck, late=tried.way.late, taken=tried.taken)
     ways = [way for actions in prediction.schedules for way in race_directions(plan, machine, actions)]
-    best, best_way = Reaction(), ways[0]
-    for way in ways:
-        done = executor.run(directed, limit=3_000_000, roles=way.roles)
-        wrong = sum(bool(wrong_data(plan, run)) for run in done)
-        if wrong > best.wrong or not best.runs:
-            taken = sum(run.steps >= way.steps for run in done)
-            best = Reaction(directed, observed(done).hangs, wrong, held=way.held, taken=taken, late=way.late)
-            best_way = way
-        if best.wrong == directed:
-            break
+    tried = go_wrong(executor, ways, plan, directed)
+    wrong = sum(map(bool, tried.wrong))
+    best = Reaction(
+        directed, observed(tried.done).hangs, wrong, held=tried.way.held, taken=tried.taken, late=tried.way.late
+    )
     twin = case.twin()
-    if twin is None or not best.wrong:
+    if twin is None or not wrong:
         return best
     right = lower(twin.pipeline())
-    roles = with_turns_of(right, best_way.roles)
-    done = Executor(right).run(directed, patience=PATIENCE, roles=roles)
+    roles = with_turns_of(right, tried.way.roles)
+    done = Executor(right).run(directed, limit=tried.way.limit, patience=PATIENCE, roles=roles)
     return replace(best, twin_wrong=sum(run.hangs or bool(wrong_data(right, run)) for run in done))
 
 
-def _deadlock(executor: Executor, runs: int, ways: Sequence[Direction]) -> Reaction:
-    """Of the first way in which every run takes its whole schedule, or else of the one in which most do."""
-    best = Reaction()
+@dataclass(frozen=True)
+class Tried:
+    """Directed runs of one way. wrong: by run, what is wrong with its data, if that was asked for."""
+
+    way: Direction
+    done: Sequence[Run]
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def taken(self) -> int:
+        """Runs that took their whole schedule."""
+        return sum(run.steps >= self.way.steps for run in self.done)
+
+
+def take(executor: Executor, ways: Sequence[Direction], runs: int) -> Tried:
+    """The first way in which every run takes its whole schedule, or else the one in which most do."""
+    best = None
     for way in ways:
-        done = executor.run(runs, limit=3_000_000, roles=way.roles)
-        taken = sum(run.steps >= way.steps for run in done)
-        if taken > best.taken:
-            seen = observed(done)
-            stuck = next((roles for run, roles in zip(done, seen.stuck, strict=True) if run.hangs), ())
-            best = Reaction(runs, seen.hangs, 0, len(set(seen.stuck)) == 1, stuck, late=way.late, taken=taken)
-        if taken == runs:
+        tried = Tried(way, executor.run(runs, limit=way.limit, roles=way.roles))
+        if best is None or tried.taken > best.taken:
+            best = tried
+        if tried.taken == runs:
             break
+    assert best is not None, "a schedule has a way to be run"
+    return best
+
+
+def go_wrong(executor: Executor, ways: Sequence[Direction], plan: Plan, runs: int) -> Tried:
+    """The first way in which every run finds wrong data, or else the one in which most do."""
+    best = None
+    for way in ways:
+        done = executor.run(runs, limit=way.limit, roles=way.roles)
+        tried = Tried(way, done, tuple(wrong_data(plan, run) for run in done))
+        if best is None or sum(map(bool, tried.wrong)) > sum(map(bool, best.wrong)):
+            best = tried
+        if all(tried.wrong):
+            break
+    assert best is not None, "a schedule has a way to be run"
     return best

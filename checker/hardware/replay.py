@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from checker.hardware.directed import directions, race_directions, wrong_data
+from checker.hardware.directed import deadlock_directions, race_directions
 from checker.hardware.lower import Plan, lower
+from checker.hardware.reactions import go_wrong, take
 from checker.hardware.run import Executor, Run, observed
 from checker.replay import pipeline_of, trace_of
 from checker.result import Result
 from spec.compile import compile_programs
 from spec.words import words_of
-
-LIMIT = 3_000_000
-"""Nanoseconds after which a wait of a directed run gives up."""
 
 
 def replay_on_gpu(path: str, result: Result, runs: int) -> Result:
@@ -34,32 +32,20 @@ def replay_on_gpu(path: str, result: Result, runs: int) -> Result:
     schedule = [numbers[step.action] for step in trace.steps]
     executor = Executor(plan)
     if trace.property == "deadlock":
-        for way in [way for way in directions(plan, machine, schedule) if not way.held]:
-            done = executor.run(runs, limit=LIMIT, roles=way.roles)
-            if all(run.steps >= way.steps for run in done):
-                break
-        seen = observed(done)
-        where = next((_positions(plan, run) for run in done if run.hangs), ())
+        tried = take(executor, deadlock_directions(plan, machine, schedule), runs)
+        followed = [run for run in tried.done if run.steps >= tried.way.steps]
+        seen = observed(followed)
+        where = next((_positions(plan, run) for run in followed if run.hangs), ())
         predicted = tuple(sorted(blocked.role for blocked in trace.blocked))
         same = sum(stuck == predicted for stuck in seen.stuck)
-        note = (
-            f"on the GPU: {seen.hangs} of {runs} runs hang, {same} of them with {', '.join(predicted)} stuck, as"
-            " predicted"
-        )
+        note = f"on the GPU: {tried.taken} of {runs} runs took the schedule to its end"
+        note += f"; {seen.hangs} of these hang, {same} of them with {', '.join(predicted)} stuck, as predicted"
         return replace(result, notes=(*result.notes, note, *where))
-    ways = race_directions(plan, machine, schedule)
-    best = (-1, 0, ways[0], "")
-    for way in ways:
-        done = executor.run(runs, limit=LIMIT, roles=way.roles)
-        found = [wrong_data(plan, run) for run in done]
-        wrong = sum(map(bool, found))
-        if wrong > best[0]:
-            best = (wrong, observed(done).hangs, way, next((one for one in found if one), ""))
-        if wrong == runs:
-            break
-    wrong, hangs, way, example = best
-    note = f"on the GPU: wrong data in {wrong} of {runs} runs" + (f", {way.held} held back" if way.held else "")
-    note += ", copies in flight made late" if way.late else ""
+    tried = go_wrong(executor, race_directions(plan, machine, schedule), plan, runs)
+    way, hangs = tried.way, observed(tried.done).hangs
+    example = next((one for one in tried.wrong if one), "")
+    note = f"on the GPU: wrong data in {sum(map(bool, tried.wrong))} of {runs} runs"
+    note += (f", {way.held} held back" if way.held else "") + (", copies in flight made late" if way.late else "")
     note += (f"; {example}" if example else "") + (f"; {hangs} runs hang" if hangs else "")
     return replace(result, notes=(*result.notes, note))
 

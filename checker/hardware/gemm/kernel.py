@@ -6,7 +6,6 @@ kernel's D must equal a plain product to the last bit. Every CTA of a launch is 
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -281,8 +280,7 @@ class GemmKernel:
         if self.rows % config.ctas or self.ctas % config.ctas:
             raise SpecError(f"{self.rows} rows of tiles, {self.ctas} CTAs: clusters of 2x1 take both in pairs")
         self.record = record
-        macros = {**config.macros(record=record, directed=directed), "EDITION": _edition()}
-        self.module = Module((sources() / "gemm.cu").read_text(), macros)
+        self.module = Module((sources() / "gemm.cu").read_text(), config.macros(record=record, directed=directed))
 
     def tiles_of(self, cta: int) -> int:
         pair = self.config.ctas
@@ -423,12 +421,6 @@ class GemmKernel:
         pack = _bfloat16 if config.bfloat16 else lambda _, array: array.astype(cupy.float16)
         d = cupy.full((self.m, self.n), cupy.nan, dtype=cupy.float16)
         return pack(cupy, a), pack(cupy, b), c.astype(cupy.float16), d, expected
-
-
-def _edition() -> int:
-    """A number that changes with what gemm.cu includes: compiled kernels are kept by the text and the options alone."""
-    files = sorted((*sources().glob("gemm_*.cuh"), sources() / "recorder.cuh"))
-    return zlib.crc32(b"".join(file.read_bytes() for file in files))
 
 
 def _bfloat16(cupy: Any, array: Any) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -94,8 +93,6 @@ class Kernel:
         macros |= {name: 1 for name, wanted in (("RECORD", record), ("DIRECTED", directed)) if wanted}
         if model.shape.size > 1:
             macros |= {"CLUSTER": model.shape.size, "CLUSTER_X": model.shape.x, "CLUSTER_Y": model.shape.y}
-        headers = "".join((sources() / name).read_text() for name in ("pipelines.cuh", "recorder.cuh"))
-        macros["HEADERS"] = zlib.crc32(headers.encode())  # kernels that were compiled with others are not taken again
         self.module = Module((sources() / "pipelines.cu").read_text(), macros)
 
     def run(

@@ -1,0 +1,130 @@
+"""Schedules in another order, in which copies land as soon as they can."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from simulated import Overwrites
+
+from checker.hardware.directed import race_directions
+from checker.hardware.lower import lower
+from checker.hardware.schedule import Schedule, promptly
+from checker.search import explore
+from spec.compile import compile_programs
+from spec.errors import SpecError
+from spec.library import TmaAsync
+from spec.pipeline import Pipeline, barrier, role, tile
+
+
+class LooksAtFull(Pipeline):
+    """The producer waits for its own copies instead of the consumer; the consumer misses a phase and waits for ever."""
+
+    full = barrier(slots=2)
+    a = tile(bytes=1024, slots=2)
+
+    @role(warps=1)
+    def producer(self):
+        for k in range(5):
+            yield self.full[k % 2].wait((k // 2 & 1) ^ 1)
+            yield self.full[k % 2].arrive_expect_tx(1024)
+            yield self.a[k % 2].load(signals=self.full[k % 2])
+
+    @role(warps=1)
+    def consumer(self):
+        for k in range(5):
+            yield self.full[k % 2].wait(k // 2 & 1)
+
+
+def model(pipeline):
+    plan = lower(pipeline)
+    return plan, compile_programs(pipeline, plan.programs)
+
+
+def copies_of(machine, actions):
+    """Where each copy is started and where it lands, in order: there is one role that starts any, and they land so."""
+    loads = [n for n, index in enumerate(actions) if machine.actions[index].op.startswith("load")]
+    lands = [n for n, index in enumerate(actions) if machine.actions[index].location is None]
+    return dict(zip(loads, [*lands, *[len(actions)] * (len(loads) - len(lands))], strict=True))
+
+
+def between(machine, actions):
+    """Steps of roles that come between the start of a copy and its landing."""
+    steps = [machine.actions[index].location is not None for index in actions]
+    return sum(sum(steps[start + 1 : end]) for start, end in copies_of(machine, actions).items() if end < len(actions))
+
+
+def sooner(machine, actions):
+    return promptly(machine, actions, copies_of(machine, actions))
+
+
+def late_deadlock():
+    """A schedule into the deadlock of LooksAtFull, with copies that land late, but in their order."""
+    _, machine = model(LooksAtFull())
+    found = explore(machine).violations["deadlock"].actions
+    names = Counter(machine.actions[index].role for index in found if machine.actions[index].location is not None)
+    assert set(names) == {"producer", "consumer"}
+    return machine, found
+
+
+def test_copies_land_before_the_next_step_where_they_can():
+    machine, found = late_deadlock()
+    assert between(machine, found) > 0
+    schedule = sooner(machine, found)
+    assert between(machine, schedule) == 0
+    assert Schedule(machine, schedule).states[-1] == Schedule(machine, found).states[-1]
+
+
+def test_every_role_does_the_same_in_its_own_order():
+    machine, found = late_deadlock()
+    schedule = sooner(machine, found)
+    assert sorted(schedule) == sorted(found) and list(schedule) != list(found)
+    for name in ("producer", "consumer"):
+        of = [[index for index in one if machine.actions[index].role == name] for one in (found, schedule)]
+        assert of[0] == of[1]
+
+
+def test_steps_of_one_role_and_steps_that_touch_each_other_do_not_change_places():
+    _, machine = model(TmaAsync(stages=1, trips=1))
+    packed = Schedule(machine, ()).packed
+    state, run = packed.initial, []
+    while after := packed.successors(state):
+        index, state = after[0]
+        run.append(index)
+    schedule = Schedule(machine, run)
+    at = next(n for n, index in enumerate(run) if machine.actions[index].location is None)
+    assert machine.actions[run[at + 1]].role == "consumer" and not schedule.swap(at)  # it waits for that copy
+    roles = [machine.actions[index].role for index in run]
+    same = next(n for n in range(len(run) - 1) if roles[n] == roles[n + 1] == "producer")
+    assert not schedule.swap(same) and schedule.actions == run
+
+
+def test_what_is_not_possible_is_no_schedule():
+    machine, found = late_deadlock()
+    with pytest.raises(SpecError, match="is not possible where the schedule has it"):
+        Schedule(machine, found[1:])
+
+
+def test_a_copy_that_is_in_flight_at_the_end_starts_as_late_as_it_can():
+    """The reader has waited before the copy over what it is to read has begun."""
+    plan, machine = model(Overwrites())
+    packed = Schedule(machine, ()).packed
+    state, before = packed.initial, []
+    for who in ("producer", "producer", None, "producer", "producer", "producer", "consumer"):
+        wanted = [
+            (index, after)
+            for index, after in packed.successors(state)
+            if (machine.actions[index].role == who) == (who is not None)
+            and (machine.actions[index].location is None) == (who is None)
+        ]
+        (index, state) = wanted[0]
+        before.append(index)
+    read = next(index for index, _ in packed.successors(state) if machine.actions[index].role == "consumer")
+    assert max(copies_of(machine, before).values()) == len(before)
+    (*_, last) = sooner(machine, before)
+    assert machine.actions[last].op.startswith("load")
+    ways = race_directions(plan, machine, (*before, read))
+    for way in ways:
+        wait = next(one.gate for one in way.roles[1].instructions if one.code == "wait")
+        (*_, load) = [one.gate for one in way.roles[0].instructions if one.code == "load"]
+        assert wait < load
