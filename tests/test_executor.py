@@ -13,6 +13,7 @@ from simulated import Overwrites
 
 from checker.hardware.device import sources
 from checker.hardware.directed import (
+    HELD,
     LANDING,
     LATE,
     LIMIT,
@@ -23,6 +24,7 @@ from checker.hardware.directed import (
 )
 from checker.hardware.lower import CODES, lower
 from checker.hardware.run import Event, RoleRun, Run
+from checker.packed import pack
 from checker.search import explore
 from spec import operations as op
 from spec.compile import compile_programs
@@ -52,6 +54,17 @@ class TwoMmas(Pipeline):
         for _ in range(2):
             yield self.mma(self.a[0], self.b[0], commit=True)
         yield self.mma_wait(0)
+
+
+class StoresItself(Pipeline):
+    a = tile(bytes=64)
+
+    @role(warps=1)
+    def one(self):
+        yield self.a.write(tag=1)
+        yield self.a.store(tag=1)
+        yield self.bulk_commit()
+        yield self.bulk_wait(0)
 
 
 def test_codes_are_those_of_the_kernel():
@@ -196,7 +209,50 @@ def test_a_copy_in_flight_can_be_made_late():
         LATE,
     ]
     assert {way.limit for way in late} == {4 * LIMIT} and ways[0].limit == LIMIT
+    held = [way for way in ways if way.held]
+    assert {(way.late, max(one.hold for role in way.roles for one in role.instructions)) for way in held} == {
+        (False, HELD),
+        (True, LATE),
+    }
     assert all(not one.late for one in late[0].roles[1].instructions)
+
+
+def until(machine, last, role):
+    """What a role does alone, up to an operation; and what is possible then."""
+    packed = pack(machine)
+    state, actions = packed.initial, []
+    while not actions or last not in machine.actions[actions[-1]].name:
+        mine = [one for one in packed.successors(state) if machine.actions[one[0]].role == role]
+        index, state = mine[0]
+        actions.append(index)
+    return actions, packed.successors(state)
+
+
+def test_a_copy_to_several_ctas_is_in_flight_until_it_has_landed_in_each():
+    pipeline = TmaAsync(stages=1, trips=1, cluster="2x1", bytes=4096)
+    plan = lower(pipeline)
+    machine = compile_programs(pipeline, plan.programs)
+    actions, after = until(machine, "load k=0 cta0.parts_of_b[0]", "cta0.producer")
+    own, *landings = [index for index, _ in after if machine.actions[index].location is None]
+    assert len(landings) == 2
+
+    def late(*landed):
+        way = next(way for way in directions(plan, machine, (*actions, own, *landed)) if way.late)
+        return [one.late > 0 for one in way.roles[0].instructions if one.code == "load"]
+
+    assert late(landings[0]) == [True, True] and late(*landings) == [True, False]
+
+
+def test_a_store_in_flight_can_be_made_late():
+    pipeline = StoresItself()
+    plan = lower(pipeline)
+    machine = compile_programs(pipeline, plan.programs)
+    actions, _ = until(machine, "store", "one")
+    late = [way for way in directions(plan, machine, actions) if way.late]
+    assert [(one.code, one.late > 0) for one in late[0].roles[0].instructions][:2] == [
+        ("write", False),
+        ("store", True),
+    ]
 
 
 def test_the_turn_of_a_barrier_of_threads_is_to_come_to_it():

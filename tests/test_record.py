@@ -379,6 +379,18 @@ def test_a_deadlock_is_told_of_the_way_that_takes_its_schedule(monkeypatch):
     assert limits == [LIMIT, *[LIMIT, 4 * LIMIT] * 2]
 
 
+def test_of_ways_that_go_wrong_equally_often_the_first_is_told(monkeypatch):
+    plan = lower(TmaAsync(stages=2, trips=2))
+    torn, fine = (
+        Run(False, (RoleRun("consumer", -1, (Event(1, 0, 1, False, (("a[0]", 1, high),)),)),)) for high in (2, 1)
+    )
+    ways = [Direction((), name, 5) for name in ("first", "second", "third")]
+    for runs, told in (([[torn, fine]] * 3, "first"), ([[fine, fine], [torn, fine], [fine, torn]], "second")):
+        left = list(runs)
+        monkeypatch.setattr(Simulated, "run", lambda self, runs, left=left, **_: left.pop(0))
+        assert reactions.go_wrong(Simulated(plan), ways, plan, 2).way.held == told
+
+
 def test_the_twin_of_a_race_is_run_with_patience(monkeypatch):
     monkeypatch.setattr(reactions, "Executor", Simulated)
     parameters = (("stages", 2), ("trips", 2))

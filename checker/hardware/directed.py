@@ -69,7 +69,7 @@ class _Copy:
 
 def deadlock_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
     """The ways to run the schedule of a deadlock: with copies that land in time, and with late ones if it has any."""
-    return [way for way in directions(plan, machine, _prompt(plan, machine, actions)) if not way.held]
+    return directions(plan, machine, _prompt(plan, machine, actions))
 
 
 def race_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
@@ -101,10 +101,9 @@ def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Dir
             turns[action.role][action.location] = steps[-2]
             steps[-1] += waiting
     copies = _copies(plan, machine, actions)
+    end = len(actions)
     slow = {
-        (one.role, one.node)
-        for one in copies
-        if one.landing == len(actions) or steps[one.landing] > steps[one.start + 1]
+        (one.role, one.node) for one in copies if one.landing == end or steps[one.landing] > steps[one.start + 1]
     }
     landed = {steps[n] for n, index in enumerate(actions) if machine.actions[index].location is None}
     candidates = [role.name for role in machine.roles if _accesses(plan, role.name, at[role.name])]
@@ -123,7 +122,7 @@ def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Dir
 
 
 def _prompt(plan: Plan, machine: Machine, actions: Sequence[int]) -> tuple[int, ...]:
-    return promptly(machine, actions, {one.start: one.landing for one in _copies(plan, machine, actions)})
+    return promptly(machine, actions, [one.start for one in _copies(plan, machine, actions)])
 
 
 def _copies(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[_Copy]:

@@ -1,14 +1,14 @@
 """The same schedule in another order, in which copies land as soon after their start as they can.
 
 On a GPU a copy lands by itself, some hundreds of nanoseconds after it was started; a schedule that lets much happen
-before then cannot be followed. Steps that do not touch each other can change places, though. So all that can come
-before a copy's start comes before it, and all that can come after its landing comes after that. What is left between
-the two needs a copy that is late.
+before then cannot be followed. Steps that do not touch each other can change places, though: all that can come before
+a copy's start comes before it, and then its landing as early as it can. What is left between the two needs a copy that
+is late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from checker.packed import pack
 from spec.errors import SpecError
@@ -46,30 +46,25 @@ class Schedule:
         self.states[at + 1] = middle
         return True
 
-    def postpone(self, start: int, end: int) -> None:
-        """Moves before an action what can be moved there of all that follows it, up to `end`."""
-        for at in range(start + 1, end):
-            kept = self.actions.copy(), self.order.copy(), self.states.copy()
-            if all(self.swap(before) for before in range(at - 1, start - 1, -1)):
-                start += 1
-            else:
-                self.actions, self.order, self.states = kept
-
-    def hasten(self, at: int) -> None:
-        """Moves an action as far towards the beginning as it can go."""
-        while at and self.swap(at - 1):
+    def hasten(self, at: int, least: int = 0) -> int:
+        """Moves an action as far towards the beginning as it can go, or to `least`; returns where it is then."""
+        while at > least and self.swap(at - 1):
             at -= 1
+        return at
+
+    def postpone(self, at: int) -> None:
+        """Moves before an action what can be moved there of all that follows it."""
+        for following in range(at + 1, len(self.actions)):
+            if self.hasten(following, at) == at:
+                at += 1
 
 
-def promptly(machine: Machine, actions: Sequence[int], copies: Mapping[int, int]) -> tuple[int, ...]:
-    """The schedule with its copies as short as they can be. copies: where one is started and where it lands last, or
-    the length of the schedule for one that is in flight at its end.
-    """
+def promptly(machine: Machine, actions: Sequence[int], starts: Iterable[int]) -> tuple[int, ...]:
+    """The schedule with its copies as short as they can be. starts: where they are started."""
     schedule = Schedule(machine, actions)
-    for start, landing in sorted(copies.items(), reverse=True):
-        end = schedule.order.index(landing) if landing < len(actions) else landing
-        schedule.postpone(schedule.order.index(start), end)
-    for landing in sorted(copies.values()):
-        if landing < len(actions):
-            schedule.hasten(schedule.order.index(landing))
+    for start in starts:
+        schedule.postpone(schedule.order.index(start))
+    for at, action in enumerate(schedule.actions):
+        if machine.actions[action].location is None:
+            schedule.hasten(at)
     return tuple(schedule.actions)
