@@ -141,6 +141,41 @@ def test_steps_that_are_possible_in_both_orders_must_have_the_same_effect():
     assert Schedule(machine, (at["one"], arrives, at["other"])).swap(1)
 
 
+class Apart(Pipeline):
+    """Three roles that have nothing to do with each other."""
+
+    a = tile(bytes=64, slots=3)
+
+    @role(warps=1)
+    def one(self):
+        yield self.a[0].write(tag=1)
+        yield self.a[0].write(tag=2)
+
+    @role(warps=1)
+    def two(self):
+        yield self.a[1].write(tag=1)
+
+    @role(warps=1)
+    def three(self):
+        yield self.a[2].write(tag=1)
+
+
+def test_a_step_is_postponed_behind_others_and_what_was_before_it_stays_there():
+    _, machine = model(Apart())
+    first, second, two, three = range(4)
+    assert [machine.actions[index].role for index in range(4)] == ["one", "one", "two", "three"]
+    schedule = Schedule(machine, (first, second, two, three))
+    schedule.postpone(1)
+    assert schedule.actions == [first, three, two, second] and schedule.order == [0, 3, 2, 1]
+    schedule.postpone(0)
+    assert schedule.actions == [two, three, first, second]
+
+
+def test_every_start_is_postponed_from_where_it_is_by_then():
+    _, machine = model(Apart())
+    assert promptly(machine, (0, 2, 3), [0, 2]) == (0, 2, 3)
+
+
 def test_what_is_not_possible_is_no_schedule():
     machine, found = late_deadlock()
     with pytest.raises(SpecError, match="is not possible where the schedule has it"):

@@ -46,17 +46,15 @@ class Schedule:
         self.states[at + 1] = middle
         return True
 
-    def hasten(self, at: int, least: int = 0) -> int:
-        """Moves an action as far towards the beginning as it can go, or to `least`; returns where it is then."""
+    def hasten(self, at: int, least: int = 0) -> None:
+        """Moves an action as far towards the beginning as it can go, or to `least`."""
         while at > least and self.swap(at - 1):
             at -= 1
-        return at
 
     def postpone(self, at: int) -> None:
         """Moves before an action what can be moved there of all that follows it."""
         for following in range(at + 1, len(self.actions)):
-            if self.hasten(following, at) == at:
-                at += 1
+            self.hasten(following, at)
 
 
 def promptly(machine: Machine, actions: Sequence[int], starts: Iterable[int]) -> tuple[int, ...]:
