@@ -176,7 +176,7 @@ def react(case: Case, prediction: Prediction, *, runs: int = 20, directed: int =
         return best
     right = lower(twin.pipeline())
     roles = with_turns_of(right, tried.way.roles)
-    done = Executor(right).run(directed, limit=tried.way.limit, patience=PATIENCE, roles=roles)
+    done = Executor(right).run(directed, patience=PATIENCE, roles=roles)
     return replace(best, twin_wrong=sum(run.hangs or bool(wrong_data(right, run)) for run in done))
 
 
