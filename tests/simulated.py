@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import replace
 
 from checker.hardware.linearise import Linearise
@@ -98,32 +97,6 @@ def simulated(plan, machine, seed):
         tuple(RoleRun(name, -1, tuple(events[name])) for name in names),
         tuple(stores[name, node, access] for name, node, access, _ in plan.stores),
     )
-
-
-def turns_taken(way):
-    """How many turns of a direction are taken where every operation is possible in its turn, and meetings wait."""
-    at, step = dict.fromkeys((mine.name for mine in way.roles), 0), 0
-    here, met = Counter(), Counter()  # warps that have come to a meeting; its meetings that each role has left
-    came = set()
-    going = True
-    while going:
-        going = False
-        for mine in way.roles:
-            while at[mine.name] < len(mine.instructions):
-                one = mine.instructions[at[mine.name]]
-                if one.gate > step:
-                    break
-                if one.code == "meet":
-                    if (mine.name, at[mine.name]) not in came:
-                        came.add((mine.name, at[mine.name]))
-                        here[one.a] += mine.warps
-                    if here[one.a] < one.b * (met[mine.name, one.a] + 1):
-                        break
-                    met[mine.name, one.a] += 1
-                step = max(step, one.gate + 1)
-                at[mine.name] += 1
-                going = True
-    return min(step, way.steps)
 
 
 def model_of(pipeline):

@@ -294,7 +294,7 @@ def test_what_is_in_registers_is_not_among_what_was_read(word, wrong):
     plan = SimpleNamespace(
         nodes={"math": [SimpleNamespace(operation=mma)]},
         stores=(),
-        written={1: ("x", ()), 2: ("y", ())},
+        written={1: ("x", (shared,)), 2: ("y", (shared,))},
         pipeline=SimpleNamespace(layout=layout),
     )
     found = wrong_data(plan, Run(False, (RoleRun("math", -1, (Event(0, 0, 1, False, (("b", word, word),)),)),)))
@@ -329,6 +329,33 @@ def test_wrong_words_are_recognised(reads, wrong):
     run = Run(False, (RoleRun("consumer", -1, (Event(0, 0, 1, False), Event(1, 1, 2, False, reads))),))
     found = wrong_data(plan, run)
     assert wrong in found and bool(found) == bool(wrong)
+
+
+class OverEachOther(Pipeline):
+    """Two buffers in the same bytes, both of tag 0."""
+
+    a = tile(bytes=64, address=0)
+    b = tile(bytes=64, address=0, shares="a")
+
+    @role(warps=1)
+    def one(self):
+        yield self.a.write(tag=0)
+        yield self.b.write(tag=0)
+        yield self.b.read(tag=0)
+        yield self.b.store(tag=0)
+        yield self.b.read()
+
+
+def test_what_was_written_to_another_buffer_in_the_same_bytes_is_wrong():
+    plan = lower(OverEachOther())
+
+    def wrong(read, stored, last):
+        events = (Event(2, 0, 1, False, (("b", read, read),)), Event(4, 1, 2, False, (("b", last, last),)))
+        return wrong_data(plan, Run(False, (RoleRun("one", -1, events),), ((stored, stored),)))
+
+    assert wrong(2, 2, 2) == "" and wrong(2, 2, 1) == ""  # the last one expects nothing
+    assert wrong(1, 2, 2) == "one found b as it was written to a"
+    assert wrong(2, 1, 2) == "the store of one took b as it was written to a"
 
 
 def test_wrong_words_in_the_output_are_recognised():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -15,7 +16,7 @@ from simulated import GPU, changed, later, model_of, simulated
 from checker.cli import main
 from checker.hardware import everything, reactions, record
 from checker.hardware import replay as on_gpu
-from checker.hardware.cases import Case
+from checker.hardware.cases import KERNELS, Case, mutants
 from checker.hardware.device import Gpu
 from checker.hardware.directed import LIMIT, PATIENCE, Direction
 from checker.hardware.lower import lower
@@ -23,6 +24,7 @@ from checker.hardware.reactions import Prediction, Reaction, Row, predict
 from checker.hardware.recording import is_recording, read, recorded, write
 from checker.hardware.run import Event, RoleRun, Run
 from checker.load import load_classes
+from checker.mutation.catalogue import Model, mutants_of
 from spec.errors import SpecError
 from spec.library import TmaAsync
 
@@ -142,7 +144,7 @@ def saved_trace(tmp_path, file, kernel, finds):
 
 def test_a_race_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
     wrong = RoleRun("consumer", -1, (Event(0, 0, 1, False, (("s", 0, 0),)),))
-    right = RoleRun("consumer", -1, (Event(0, 0, 1, False, (("s", 1, 1),)),))
+    right = RoleRun("consumer", -1, (Event(0, 0, 1, False, (("s", 2, 2),)),))
     monkeypatch.setattr(on_gpu, "Executor", Simulated)
     monkeypatch.setattr(Simulated, "runs", (Run(False, (wrong,)), Run(False, (right,)), Run(False, (wrong,))))
     trace = saved_trace(tmp_path, "transactions.py", "ReadsBeforeItWaits", "race")
@@ -305,6 +307,17 @@ def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
     record.write_table(rows, path)
     assert record.read_table(path) == rows
     assert [one.name for one in tmp_path.iterdir()] == ["x.jsonl.gz"]
+
+
+def test_a_mutant_is_named_without_the_lines_of_the_specification():
+    """So that a table still says what it was about when lines have moved; every mutant has a name of its own."""
+    names = {}
+    for case in mutants():
+        names.setdefault((case.model, case.parameters), []).append(case.mutant)
+    for (model, parameters), mine in names.items():
+        assert len(mine) == len(mutants_of(Model(KERNELS[model], dict(parameters), thin=True)))
+        assert not [name for name in mine if re.search(r":\d", name)]
+    assert any(name.endswith(" #2") for mine in names.values() for name in mine)
 
 
 @pytest.mark.parametrize(

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
-from simulated import turns_taken
+from emulated_executor import EmulatedExecutor
 
 from checker.check import check_pipeline
-from checker.hardware.directed import deadlock_directions, race_directions, wrong_data
+from checker.hardware import reactions
+from checker.hardware.directed import wrong_data
 from checker.hardware.held import hold, pipeline_of
 from checker.hardware.lower import lower
-from checker.hardware.reactions import Prediction, Reaction, contradicts, predict
+from checker.hardware.reactions import Prediction, Reaction, contradicts, predict, react
 from checker.hardware.record import read_table
 from checker.hardware.recording import read
 from checker.hardware.suite import kernels, sizes
 from checker.result import PROVED, VIOLATED
-from spec.compile import compile_programs
 
 RECORDINGS = Path(__file__).parent / "recordings"
 PARTS = 16
-EVERY = 4
-"""Mutants of which one is directed."""
+EVERY = 3
+"""Mutants of which one is directed on an ideal GPU."""
+UNSEEN = {
+    r"wgmma\.wait_group|left open|mainloop\.full\[1\]: the next": "what stands in for an MMA reads at its issue and at its"
+    " wait, not between and not after",
+    r"bulk\.(commit|wait)_group": "a load over what a store still reads comes after it in the copy engine",
+    r"swap: .* store k=0 d\.store_warp,d\.other_warps,d\.second": "the same",
+    r"RegistersWrittenUnderTheMma": "the executor has no registers",
+    r"IndexRangesOverlap": "each role reads what it has written itself",
+}
+"""Races that wrong words do not show, and why."""
 
 
 @cache
@@ -60,40 +70,43 @@ def test_epilogues_did_what_happens_before_says(part):
         stuck = () if finding.trace is None else tuple(sorted(one.role for one in finding.trace.blocked))
         assert finding.verdict in (PROVED, VIOLATED)
         prediction = Prediction("proved" if finding.verdict == PROVED else "deadlock", stuck)
+        assert prediction.verdict == row.prediction.verdict, row.case.label
         assert contradicts(prediction, row.reaction) == "", row.case.label
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_mutants_did_what_the_search_says(part):
     for number, row in enumerate(rows("mutants")[part::PARTS]):
-        prediction = predict(row.case)
-        assert contradicts(prediction, row.reaction) == "", row.case.label
-        if prediction.schedules and number % EVERY == 0:
-            assert_can_be_directed(row.case, prediction)
+        prediction = predicted_again(row)
+        if number % EVERY == 0:
+            assert_shows_on_an_ideal_gpu(row.case, prediction)
 
 
-def assert_can_be_directed(case, prediction):
-    """No turn waits for one behind it; and a deadlock needs no load that is late, unless nobody expects its bytes."""
-    pipeline = case.pipeline()
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
-    ways_of = deadlock_directions if prediction.verdict == "deadlock" else race_directions
-    for schedule in prediction.schedules:
-        ways = ways_of(plan, machine, schedule)
-        assert all(turns_taken(way) == way.steps for way in ways), case.label
-        if prediction.verdict == "deadlock":
-            late = [one for way in ways for role in way.roles for one in role.instructions if one.late]
-            assert "expect_tx" in case.mutant or all(one.code == "store" for one in late), case.label
+def predicted_again(row):
+    """The same as when it was run, which the GPU did not contradict."""
+    prediction = predict(row.case)
+    assert prediction.verdict == row.prediction.verdict, (row.case.label, prediction.why)
+    assert contradicts(prediction, row.reaction) == "", row.case.label
+    return prediction
+
+
+def assert_shows_on_an_ideal_gpu(case, prediction):
+    """What a directed run is to bring about, and not by the gates: the same of the right pipeline does not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reactions, "Executor", EmulatedExecutor)
+        shown = react(case, prediction, runs=1, directed=1)
+    assert contradicts(prediction, shown) == "" and shown.taken in (-1, 1), case.label
+    if prediction.verdict == "race":
+        assert shown.wrong or any(re.search(one, case.label) for one in UNSEEN), case.label
+        assert shown.twin_wrong <= 0, case.label
 
 
 def test_faults_did_what_the_search_says(monkeypatch):
     """Those of the corpus, which is named as it is seen from the root of the project."""
     monkeypatch.chdir(RECORDINGS.parents[1])
     for row in rows("faults"):
-        prediction = predict(row.case)
-        assert contradicts(prediction, row.reaction) == "", row.case.label
-        if prediction.schedules:
-            assert_can_be_directed(row.case, prediction)
+        prediction = predicted_again(row)
+        assert_shows_on_an_ideal_gpu(row.case, prediction)
         if row.case.right:
             assert predict(row.case.twin()).verdict == "proved"
 

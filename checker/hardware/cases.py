@@ -8,6 +8,8 @@ the GPU did, so that another version of the specification can be held to it.
 from __future__ import annotations
 
 import itertools
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +19,7 @@ from typing import Any
 from checker.collectives import MODELS
 from checker.hardware.lower import lower
 from checker.load import load_classes, load_module
-from checker.mutation.catalogue import Model, mutants_of
+from checker.mutation.catalogue import Model, Mutant, mutants_of
 from checker.mutation.models import models
 from spec.epilogue import Epilogue
 from spec.errors import SpecError
@@ -62,7 +64,7 @@ class Case:
         found = _mutants(model.name, self.parameters).get(self.mutant)
         if found is None:
             raise SpecError(f"{self.model} has no mutant {self.mutant!r}")
-        return found.of(model)  # type: ignore[no-any-return]
+        return found.of(model)
 
 
 def _kernel(model: str) -> type[Pipeline]:
@@ -103,8 +105,16 @@ def _key(case: Case) -> tuple[str, tuple[tuple[str, Any], ...]]:
 
 
 @lru_cache(maxsize=4)
-def _mutants(name: str, parameters: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    return {mutant.text: mutant for mutant in mutants_of(Model(KERNELS[name], dict(parameters), thin=True))}
+def _mutants(name: str, parameters: tuple[tuple[str, Any], ...]) -> dict[str, Mutant]:
+    """By names without line numbers, so that they stay when lines move; equal ones are numbered."""
+    found: dict[str, Mutant] = {}
+    seen: Counter[str] = Counter()
+    for mutant in mutants_of(Model(KERNELS[name], dict(parameters), thin=True)):
+        where = re.sub(r"(\.py):\d+", r"\1", re.sub(r" > :\d+", "", mutant.where))
+        text = replace(mutant, where=where).text
+        seen[text] += 1
+        found[text if seen[text] == 1 else f"{text} #{seen[text]}"] = mutant
+    return found
 
 
 def epilogues() -> Iterator[Case]:

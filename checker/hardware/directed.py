@@ -102,9 +102,7 @@ def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Dir
             steps[-1] += waiting
     copies = _copies(plan, machine, actions)
     end = len(actions)
-    slow = {
-        (one.role, one.node) for one in copies if one.landing == end or steps[one.landing] > steps[one.start + 1]
-    }
+    slow = {(one.role, one.node) for one in copies if one.landing == end or steps[one.landing] > steps[one.start + 1]}
     landed = {steps[n] for n, index in enumerate(actions) if machine.actions[index].location is None}
     candidates = [role.name for role in machine.roles if _accesses(plan, role.name, at[role.name])]
 
@@ -256,24 +254,28 @@ def wrong_data(plan: Plan, run: Run) -> str:
                     continue
                 if operation.kind == "mma":
                     reading.append((buffer, low, high))
-                tag = _tag(plan, low)
-                tag = tag if low else plan.pipeline.layout.holds.get(buffer)
-                if not low and tag is None:
+                if not low and plan.pipeline.layout.holds.get(buffer) is None:
                     return f"{role_run.name} found nothing in {buffer}"
-                if tags[nth] is not None and tag != tags[nth]:
-                    return f"{role_run.name} found {buffer} of {tag!r}, not of {tags[nth]!r}"
+                if tags[nth] is not None and (other := _other(plan, buffer, low, tags[nth])):
+                    return f"{role_run.name} found {buffer} {other}"
     for (role, node, access, _), (low, high) in zip(plan.stores, run.stored, strict=True):
         store = plan.nodes[role][node].operation
         assert isinstance(store, op.Store)
         expected = dict(zip(store.sources, store.tags, strict=True))[access]
         if low != high:
             return f"the store of {role} took words of writes {low} and {high} from {access.object}"
-        tag = _tag(plan, low)
-        if expected is not None and not run.hangs and tag != expected:
-            return f"the store of {role} took {access.object} of {tag!r}, not of {expected!r}"
+        if expected is not None and not run.hangs and (other := _other(plan, access.object, low, expected)):
+            return f"the store of {role} took {access.object} {other}"
     return ""
 
 
-def _tag(plan: Plan, number: int) -> Hashable:
-    """Of a write; None for a number that no write has."""
-    return plan.written[number][0] if number in plan.written else None
+def _other(plan: Plan, buffer: str, number: int, expected: Hashable) -> str:
+    """What the words of a write are, if they are not of the tag that a buffer is to hold, or were not written to it but
+    to one that has the same bytes. 0 is no write: what the buffer holds at first.
+    """
+    tag, accesses = plan.written.get(number, (None, ()))
+    tag = tag if number else plan.pipeline.layout.holds.get(buffer)
+    if tag != expected:
+        return f"of {tag!r}, not of {expected!r}"
+    objects = {access.object for access in accesses}
+    return "" if not number or buffer in objects else f"as it was written to {', '.join(sorted(objects))}"
