@@ -265,7 +265,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
       if (i.late && thread == 0) {
         for (int k = 0; k < i.late; ++k) ptx::prefetch(ballast, BALLAST);
       }
-      unsigned waited = 0, low = 0xffffffffu, high = 0;
+      [[maybe_unused]] unsigned waited = 0, low = 0xffffffffu, high = 0;
 #ifdef RECORD
       const unsigned long long before = now();
 #endif

@@ -63,7 +63,7 @@ struct Doer : Actor {
   // By every lane.
   __device__ __forceinline__ void arrive(unsigned what, unsigned barrier) {
     RECORD_BEFORE(*this);
-    Time token = 0;
+    [[maybe_unused]] Time token = 0;
     if (!gone) token = ptx::arrive(barrier);
     RECORD_RESULT(*this, token);
     RECORD_ARRIVAL(*this, did::ARRIVE, what, ~0u, true, -1);
@@ -71,7 +71,7 @@ struct Doer : Actor {
 
   __device__ __forceinline__ void arrive_expect(unsigned what, unsigned barrier, int bytes) {
     RECORD_BEFORE(*this);
-    Time token = 0;
+    [[maybe_unused]] Time token = 0;
     if (!gone) token = ptx::arrive_expect_tx(barrier, bytes);
     RECORD_RESULT(*this, token);
     RECORD_ARRIVAL(*this, did::ARRIVE_EXPECT, what, bytes, true, -1);

@@ -40,6 +40,12 @@ def test_what_an_emulated_gpu_does_is_allowed(kernel):
         ("clusters.py", "ReceiverNeverArmed", "deadlock", "2 of these hang, 2 of them with "),
         ("named_barriers.py", "CountsTwoWarpsOfFive", "deadlock", "2 of these hang, 2 of them with "),
         ("parity.py", "LeaderReleasesForItsWarps trips=3", "deadlock", "2 of these hang, 2 of them with "),
+        (
+            "clusters.py",
+            "MulticastReleasedLocally",
+            "race",
+            "2 of 2 runs, consumer0 held back; consumer0 found b",
+        ),
         ("named_barriers.py", "ReadsWhatAnotherWarpWrote", "race", "wrong data in 2 of 2 runs"),
         ("groups.py", "ReleasesBeforeTheMmaIsDone stages=1 trips=2", "race", "wrong data in 2 of 2 runs"),
         ("transactions.py", "ReadsBeforeItWaits", "race", "wrong data in 2 of 2 runs"),

@@ -2,8 +2,8 @@
 
 Each step of a role that can be held waits for its turn on a counter in global memory and then lets the next step go.
 Until the schedule has been taken, no role goes beyond its last step in it, so that a wait that is to be lapped does not
-pass before. Then everything runs freely, except that one of the roles that stand before accesses may be held for a
-while: a race is two accesses that nothing orders, and held back, one comes after all that should have come after it.
+pass before. Then everything runs freely, except that one of the roles may be held for a while: a race is two accesses
+that nothing orders, and held back, one comes after all that should have come after it.
 Copies land by themselves: where the schedule lets one land, the next step waits for a while, and steps change places
 so that as few as possible come between its start and its landing (checker.hardware.schedule). Those that are in flight
 at the end, or while other steps are taken, can be made late, by giving the copy engine much else to do before them. Of
@@ -69,7 +69,7 @@ class _Copy:
 
 def deadlock_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
     """The ways to run the schedule of a deadlock: with copies that land in time, and with late ones if it has any."""
-    return directions(plan, machine, _prompt(plan, machine, actions))
+    return [way for way in directions(plan, machine, _prompt(plan, machine, actions)) if not way.held]
 
 
 def race_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
@@ -81,8 +81,8 @@ def race_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> lis
 
 
 def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
-    """The ways to run a schedule: one that holds nobody at its end, one for each role that may be held there, and both
-    with late copies if any can be.
+    """The ways to run a schedule: one that holds nobody at its end, one for each role that has something left to do,
+    those that stand before an access first, and all of them with late copies if any can be.
     """
     at = {role.name: 0 for role in machine.roles}
     turns: dict[str, dict[int, int]] = {role.name: {} for role in machine.roles}
@@ -104,7 +104,8 @@ def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Dir
     end = len(actions)
     slow = {(one.role, one.node) for one in copies if one.landing == end or steps[one.landing] > steps[one.start + 1]}
     landed = {steps[n] for n, index in enumerate(actions) if machine.actions[index].location is None}
-    candidates = [role.name for role in machine.roles if _accesses(plan, role.name, at[role.name])]
+    going = [role.name for role in plan.roles if at[role.name] < len(plan.nodes[role.name]) - 1]
+    candidates = sorted(going, key=lambda name: not _accesses(plan, name, at[name]))  # the likeliest first
 
     def gated(held: str, late: bool) -> tuple[Lowered, ...]:
         return tuple(
@@ -195,10 +196,7 @@ def _by_node(role: Lowered) -> dict[int, list[Instruction]]:
 
 def _accesses(plan: Plan, role: str, node: int) -> bool:
     """The role stands before an access, or before the wait for accesses of its own that are in flight."""
-    nodes = plan.nodes[role]
-    if node >= len(nodes):
-        return False
-    match nodes[node].operation:
+    match plan.nodes[role][node].operation:
         case op.Touch() | op.Store() | op.Load() | op.Group():
             return True
     return False
