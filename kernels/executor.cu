@@ -223,7 +223,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
 #ifdef CLUSTER
     asm volatile("barrier.cluster.arrive;\n barrier.cluster.wait;" ::: "memory");
 #else
-    if (lane == 0) step[cluster] = shared.step;
+    if (lane == 0) step[cluster] = *run.step;
 #endif
     return;
   }
