@@ -47,7 +47,6 @@ def test_real_log_is_accepted(log: str) -> None:
     assert result.verdict == "proved"
     assert [finding.id for finding in result.findings] == list(CHECKED)
     assert set(CHECKED) <= set(PROPERTIES)
-    assert result.seconds < 5
     assert result.states > 100
     assert explains(records_of(log))
 
