@@ -17,6 +17,7 @@ from checker.hardware.directed import (
     LANDING,
     LATE,
     LIMIT,
+    PATIENCE,
     directions,
     race_directions,
     with_turns_of,
@@ -209,6 +210,7 @@ def test_a_copy_in_flight_can_be_made_late():
         LATE,
     ]
     assert {way.limit for way in late} == {4 * LIMIT} and ways[0].limit == LIMIT
+    assert {way.patience for way in late} == {PATIENCE + LATE} and ways[0].patience == PATIENCE
     holds = {
         (way.late, one.hold)
         for way in ways

@@ -414,7 +414,7 @@ def test_the_twin_of_a_race_is_run_with_patience(monkeypatch):
 
     def run(self, runs, **options):
         patience.append(options.get("patience", 0))
-        assert ("limit" in options) == (not patience[-1])  # the twin has time to lose patience at every gate
+        assert options["limit"] == (10 * LIMIT if patience[-1] else LIMIT)  # time to lose patience at every gate
         return [torn, hung, fine] if patience[-1] else [torn] * 3
 
     monkeypatch.setattr(Simulated, "run", run)

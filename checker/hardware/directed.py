@@ -1,6 +1,7 @@
 """Directed runs: the schedule of a counterexample, step by step on the GPU, so that what it predicts happens.
 
-Each step of a role that can be held waits for its turn on a counter in global memory and then lets the next step go.
+Each step of a role that can be held waits for its turn on a counter, in shared memory if there is one CTA and else in
+global memory, and then lets the next step go.
 Until the schedule has been taken, no role goes beyond its last step in it, so that a wait that is to be lapped does not
 pass before. Then everything runs freely, except that one of the roles may be held for a while: a race is two accesses
 that nothing orders, and held back, one comes after all that should have come after it.
@@ -35,7 +36,7 @@ LATE = 400_000
 LIMIT = 3_000_000
 """Nanoseconds after which the waits of a directed run give up."""
 PATIENCE = 20_000
-"""Nanoseconds that a step of the twin waits for a turn that may never come."""
+"""Nanoseconds that a step of the twin waits for its turn where nothing is late."""
 FREE = ("meet", "nothing")
 """Instructions that are not held in their turn: they go on when others come."""
 
@@ -55,6 +56,11 @@ class Direction:
     def limit(self) -> int:
         """Nanoseconds after which its waits give up."""
         return 4 * LIMIT if self.late else LIMIT
+
+    @property
+    def patience(self) -> int:
+        """Nanoseconds that a step of the twin waits for a turn that may never come."""
+        return PATIENCE + LATE if self.late else PATIENCE
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ def with_turns_of(twin: Plan, roles: Sequence[Lowered]) -> tuple[Lowered, ...]:
     """The twin of a directed pipeline, with the turns and holds of the roles where the programs agree.
 
     What the faulty pipeline does in a turn the right one may have to wait with, so its gates must be passed in the end:
-    it is run with PATIENCE.
+    it is run with patience.
     """
     directed = {role.name: role for role in roles}
     return tuple(

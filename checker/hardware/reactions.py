@@ -14,7 +14,6 @@ from typing import Any
 
 from checker.hardware.cases import Case
 from checker.hardware.directed import (
-    PATIENCE,
     Direction,
     deadlock_directions,
     race_directions,
@@ -176,7 +175,7 @@ def react(case: Case, prediction: Prediction, *, runs: int = 20, directed: int =
         return best
     right = lower(twin.pipeline())
     roles = with_turns_of(right, tried.way.roles)
-    done = Executor(right).run(directed, patience=PATIENCE, roles=roles)
+    done = Executor(right).run(directed, limit=10 * tried.way.limit, patience=tried.way.patience, roles=roles)
     return replace(best, twin_wrong=sum(run.hangs or bool(wrong_data(right, run)) for run in done))
 
 
