@@ -4,7 +4,7 @@
 // Each role is a list of instructions, one after the other as its program gives them for one trip count, and has warps
 // of its own. Every cluster of the grid executes the whole pipeline once. Buffers hold 32-bit words: all words of a
 // write are its number, so that a read says whose write it has seen. A wgmma is stood in for by ordinary reads when it
-// is issued and again when its group is waited for.
+// is issued and again when its group is waited for, or at the end of the role if it never is.
 //
 // Every wait gives up when `limit` nanoseconds have passed or another has given up. One more warp per CTA watches the
 // time: bar.sync cannot give up, so that it makes the missing arrivals itself after the deadline.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from checker.hardware.held import hold
 from checker.hardware.lower import lower
 from checker.hardware.recording import recorded
 from checker.hardware.suite import kernels, pipelines
+from spec.pipeline import Pipeline, barrier, role, tile
 
 CORPUS = Path(__file__).parent / "corpus"
 GPU = Gpu("emulated", "0.0", "0.0", 1)
@@ -31,6 +32,39 @@ def test_what_an_emulated_gpu_does_is_allowed(kernel):
         held = hold(recorded(asdict(GPU), plan, done, record.resolution(plan.cluster)))
         assert held.refused == [] and held.hung == 0 and held.accepted == 1
         assert wrong_data(plan, done[0]) == ""
+
+
+class LeavesAnMmaInFlight(Pipeline):
+    """One MMA is waited for, the other never."""
+
+    full = barrier(arrivals=1)
+    a = tile(bytes=1024, slots=2)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full.arrive_expect_tx(2048)
+        for slot in range(2):
+            yield self.a[slot].load(signals=self.full, tag=slot)
+
+    @role(warpgroups=1)
+    def consumer(self):
+        yield self.full.wait(0)
+        for slot in range(2):
+            yield self.a[slot].mma(tag=slot)
+        yield self.mma_wait(1)
+
+
+def test_an_mma_that_is_never_waited_for_is_in_flight_to_the_end():
+    plan = lower(LeavesAnMmaInFlight())
+    (run,) = EmulatedExecutor(plan).run(1)
+    consumer = run.roles[1]
+    assert [event.node for event in consumer.events] == [0, 1, 2, 3, 4] and len(plan.nodes["consumer"]) == 5
+    assert consumer.events[-1].reads == (("a[1]", 2, 2),) and wrong_data(plan, run) == ""
+    last = replace(consumer.events[-1], reads=(("a[1]", 1, 1),))
+    torn = replace(run, roles=(run.roles[0], replace(consumer, events=(*consumer.events[:-1], last))))
+    assert wrong_data(plan, torn) == "a[1] changed while the MMA of consumer read it"
+    kept = recorded(asdict(GPU), plan, [run], 0)
+    assert [event.node for event in kept.runs[0].roles[1].events] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

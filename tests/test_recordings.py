@@ -26,10 +26,9 @@ PARTS = 16
 EVERY = 3
 """Mutants of which one is directed on an ideal GPU."""
 UNSEEN = {
-    r"wgmma\.wait_group|left open|mainloop\.full\[1\]: the next": "what stands in for an MMA reads at its issue and"
-    " at its wait, not between and not after",
     r"bulk\.(commit|wait)_group": "a load over what a store still reads comes after it in the copy engine",
     r"swap: .* store k=0 d\.store_warp,d\.other_warps,d\.second": "the same",
+    r"mainloop\.full\[1\]: the next": "the copy that is waited for lands after the one that is not",
     r"RegistersWrittenUnderTheMma": "the executor has no registers",
     r"IndexRangesOverlap": "each role reads what it has written itself",
 }

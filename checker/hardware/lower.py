@@ -254,6 +254,8 @@ class _Lowering:
             if follower <= index:
                 raise SpecError("the executor takes no loop without end: give a trip count", node.source)
             index = follower
+        for group in (*groups, open):  # in flight to the end, as no wait covers it
+            yield from self.reads(index, group)
 
     def meet(self, index: int, role: str, parts: list[Program]) -> Instruction:
         """Parts of a role, of one CTA, that go on together."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from checker.files import write_whole
@@ -39,11 +39,19 @@ class Recording:
 
 
 def recorded(gpu: dict[str, Any], plan: Plan, runs: Sequence[Run], resolution: int, file: str = "") -> Recording:
-    """The runs of a plan as a recording."""
+    """The runs of a plan as a recording. What the executor does once a program is over is no step of the program."""
+    runs = [
+        replace(run, roles=tuple(replace(role, events=_of_program(plan, role)) for role in run.roles)) for run in runs
+    ]
     clock = "clock64" if plan.cluster == 1 else "globaltimer"
     pipeline = plan.pipeline
     name = type(pipeline).__name__ if file else pipeline.name
     return Recording(gpu, name, dict(pipeline.parameters()), clock, resolution, tuple(runs), file)
+
+
+def _of_program(plan: Plan, role: RoleRun) -> tuple[Event, ...]:
+    nodes = plan.nodes[role.name]
+    return tuple(event for event in role.events if nodes[event.node].operation is not None)
 
 
 def write(recordings: Iterable[Recording], path: str) -> None:
