@@ -21,6 +21,8 @@
 #include "cutlass/gemm/kernel/gemm_universal.hpp"
 #include "cutlass/util/packed_stride.hpp"
 
+#include "operands.cuh"
+
 #ifndef ELEMENT_C
 #define ELEMENT_C cutlass::half_t
 #endif
@@ -71,29 +73,12 @@ using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
 using Kernel = cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int, int>, Mainloop, Epilogue>;
 using Gemm = cutlass::gemm::device::GemmUniversalAdapter<Kernel>;
 
-// Whole numbers small enough that every sum is exact in float, and in half where the result is.
-template <class Element> __global__ void fill(Element* data, size_t size, unsigned seed, int range) {
-  for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += gridDim.x * blockDim.x) {
-    unsigned hash = (unsigned(i) + seed) * 2654435761u;
-    hash ^= hash >> 15;
-    hash *= 2246822519u;
-    hash ^= hash >> 13;
-    data[i] = Element(float(int(hash % (2 * range + 1)) - range));
-  }
-}
-
 __global__ void compare(A const* a, B const* b, C const* c, D const* d, int n, int k, unsigned* wrong) {
   int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
   if (column >= n) return;
   float sum = float(c[size_t(row) * n + column]);
   for (int i = 0; i < k; i++) sum += float(a[size_t(row) * k + i]) * float(b[size_t(column) * k + i]);
   if (float(D(sum)) != float(d[size_t(row) * n + column])) atomicAdd(wrong, 1u);
-}
-
-template <class Element> Element* allocate(size_t size) {
-  void* data = nullptr;
-  cudaMalloc(&data, size * sizeof(Element));
-  return static_cast<Element*>(data);
 }
 
 int main(int count, char** arguments) {
@@ -104,14 +89,11 @@ int main(int count, char** arguments) {
   int m = std::atoi(arguments[1]), n = std::atoi(arguments[2]), k = std::atoi(arguments[3]);
   int sms = std::atoi(arguments[4]), runs = std::atoi(arguments[5]);
   size_t out = size_t(m) * n;
-  A* a = allocate<A>(size_t(m) * k);
-  B* b = allocate<B>(size_t(n) * k);
-  C* c = allocate<C>(out);
+  A* a = filled<A>(size_t(m) * k, 1, 4);
+  B* b = filled<B>(size_t(n) * k, 2, 4);
+  C* c = filled<C>(out, 3, 100);
   D* d = allocate<D>(out);
   unsigned* wrong = allocate<unsigned>(1);
-  fill<<<256, 256>>>(a, size_t(m) * k, 1, 4);
-  fill<<<256, 256>>>(b, size_t(n) * k, 2, 4);
-  fill<<<256, 256>>>(c, out, 3, 100);
 
   cutlass::KernelHardwareInfo hardware;
   hardware.sm_count = sms ? sms : cutlass::KernelHardwareInfo::query_device_multiprocessor_count(0);

@@ -33,6 +33,8 @@
 #include "cutlass/gemm/kernel/gemm_universal.hpp"
 #include "cutlass/util/packed_stride.hpp"
 
+#include "operands.cuh"
+
 #ifndef SCHEDULE
 #define SCHEDULE 0
 #endif
@@ -176,17 +178,6 @@ struct Problem {
   D* d;
 };
 
-// Whole numbers small enough that every sum is exact, also in the tensor core's shorter sums of e4m3 products.
-template <class Element> __global__ void fill(Element* data, size_t size, unsigned seed, int range) {
-  for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += gridDim.x * blockDim.x) {
-    unsigned hash = (unsigned(i) + seed) * 2654435761u;
-    hash ^= hash >> 15;
-    hash *= 2246822519u;
-    hash ^= hash >> 13;
-    data[i] = Element(float(int(hash % (2 * range + 1)) - range));
-  }
-}
-
 __global__ void fill_with(float* data, size_t size, float value) {
   for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += gridDim.x * blockDim.x) data[i] = value;
 }
@@ -205,18 +196,6 @@ __global__ void compare(Problem problem, unsigned* wrong) {
 }
 
 __global__ void print_log() { cutlass::arch::synclog_print(); }
-
-template <class Element> Element* allocate(size_t size) {
-  void* data = nullptr;
-  cudaMalloc(&data, size * sizeof(Element));
-  return static_cast<Element*>(data);
-}
-
-template <class Element> Element* filled(size_t size, unsigned seed, int range) {
-  Element* data = allocate<Element>(size);
-  fill<<<256, 256>>>(data, size, seed, range);
-  return data;
-}
 
 template <class Element> Element* on_device(std::vector<Element> const& values) {
   Element* data = allocate<Element>(values.size());
