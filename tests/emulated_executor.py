@@ -61,7 +61,6 @@ class Role:
     stage: str = "gate"
     ready: int = 0
     began: int = 0
-    waited: bool = False
     token: int = -1
     ticket: object = 0
     events: list = field(default_factory=list)
@@ -114,7 +113,7 @@ class Emulation:
         one = role.instruction
         enters = one.gate >= 0 and one.code in ("named_sync", "cta_sync")
         if role.stage == "gate":
-            role.ready, role.stage, role.waited = self.now + one.hold, "begin", False
+            role.ready, role.stage = self.now + one.hold, "begin"
             if enters:
                 self.pass_on(one.gate)
         elif role.stage == "begin":
@@ -122,7 +121,7 @@ class Emulation:
             self.come(role, one)
         else:
             reads = self.do(role, one, role.lowered.cta)
-            role.events.append((one, Event(one.node, role.began, self.now, role.waited, reads)))
+            role.events.append(Event(one.node, role.began, self.now, False, reads))
             role.ready, role.stage, role.at = self.now + INSTRUCTION, "gate", role.at + 1
             if one.gate >= 0 and not enters:
                 self.pass_on(one.gate)
@@ -178,11 +177,11 @@ class Emulation:
             case "load":
                 ctas = [n for n in range(self.plan.cluster) if one.e >> n & 1] or [cta]
                 for there in ctas:
-                    self.start(role, one, cta, LOAD, lambda there=there: self.land(one, there))
+                    self.start(one, cta, LOAD, lambda there=there: self.land(one, there))
             case "store":
                 store = {"done": False}
                 role.stores.append(store)
-                self.start(role, one, cta, STORE, lambda: self.stored(one, cta, store))
+                self.start(one, cta, STORE, lambda: self.stored(one, cta, store))
             case "bulk_commit":
                 role.groups.append(role.stores)
                 role.stores = []
@@ -193,7 +192,7 @@ class Emulation:
                 self.fill(one, cta)
         return ()
 
-    def start(self, role, one, cta, time, act):
+    def start(self, one, cta, time, act):
         self.engine[cta] = max(self.engine[cta], self.now) + PREFETCH * one.late
 
         def landed():
@@ -210,7 +209,6 @@ class Emulation:
         return [self.memory[place] for place in self.places(one, cta)]
 
     def fill(self, one, cta):
-        self.memory.update(dict.fromkeys(self.places(one, cta), 0))
         for place in self.places(one, cta):
             self.memory[place] = one.d
 
@@ -229,12 +227,10 @@ class Emulation:
 def merged(events):
     """By node, as the recorder brings them back."""
     found = []
-    for _, event in events:
+    for event in events:
         if found and found[-1].node == event.node:
             last = found.pop()
-            event = replace(
-                last, after=event.after, waited=last.waited or event.waited, reads=(*last.reads, *event.reads)
-            )
+            event = replace(last, after=event.after, reads=(*last.reads, *event.reads))
         found.append(event)
     return tuple(found)
 
