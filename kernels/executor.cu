@@ -48,7 +48,7 @@ struct Instruction {
   int code, a, b, c, d, e;
   int gate;  // the step of a directed run that this is, or -1: it waits for its turn for `patience` nanoseconds
   int hold;  // nanoseconds to wait before it
-  int late;  // prefetches that keep the copy engine busy, so that this copy is late
+  int late;  // sums of all shared memory that the copy engine has to do first, so that this copy is late
 };
 
 struct Role {
@@ -64,7 +64,6 @@ struct Event {
   unsigned low, high;
 };
 
-constexpr unsigned BALLAST = 1 << 20;  // bytes of a prefetch
 constexpr unsigned GLANCE = 32;  // looks at the step between two looks at the time
 constexpr int NAMED = 17;  // 16 named barriers, and what stands for __syncthreads
 
@@ -91,6 +90,7 @@ struct Shared {
   int passed[32];           // warps of a role that have taken their gate
   int met[64];              // warps that have come to a meeting of a role's parts
   int step;                 // the next step of a directed run; of a cluster it is in global memory
+  int wanted, given;        // sums before late copies
 };
 
 // The turn is over once all warps of the role have taken it. Of a barrier of threads that is when they come to it.
@@ -158,7 +158,7 @@ __device__ unsigned long long arrive(int code, unsigned barrier, int count, int 
 
 extern "C" __global__ void executor(const Instruction* instructions, const Role* roles, int count, const int* barriers,
                                     int barrier_count, unsigned* positions, Event* events, int* abort, int* step,
-                                    const unsigned* sources, const unsigned* ballast, unsigned* output,
+                                    const unsigned* sources, unsigned* ballast, unsigned* output,
                                     unsigned stride, unsigned output_words,
                                     unsigned limit, unsigned patience, unsigned jitter, unsigned seed,
                                     int longest, int warps) {
@@ -177,7 +177,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
   for (unsigned k = threadIdx.x; k < bytes / 4; k += blockDim.x) reinterpret_cast<unsigned*>(memory)[k] = 0;
   __syncthreads();
   if (threadIdx.x == 0) {
-    shared.ended = shared.step = 0;
+    shared.ended = shared.step = shared.wanted = shared.given = 0;
     for (int i = 0; i < NAMED; ++i) shared.arrived[i] = shared.threads[i] = 0;
     for (int i = 0; i < 32; ++i) shared.passed[i] = 0;
     for (int i = 0; i < 64; ++i) shared.met[i] = 0;
@@ -200,9 +200,15 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
   Run run{instructions, positions, events, abort, turn, sources, output, timer() + limit, stride, output_words, jitter,
           seed, longest};
 
-  if (warp == own_warps) {  // the watch
+  if (warp == own_warps) {  // the watch; it starts the sums, as wait_group counts the groups of all threads of a warp
     while (__shfl_sync(0xffffffffu, lane == 0 ? atomicAdd(&shared.ended, 0) : 0, 0) < own_warps) {
       if (!__any_sync(0xffffffffu, over(run, cluster))) {
+        if (const int missing = lane == 0 ? atomicAdd(&shared.wanted, 0) - shared.given : 0) {
+          for (int k = 0; k < missing; ++k) ptx::add(ballast, base, bytes & ~15u);
+          ptx::bulk_commit();
+          atomicAdd(&shared.given, missing);
+        }
+        __syncwarp();
         __nanosleep(500);
         continue;
       }
@@ -219,6 +225,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
         }
       }
     }
+    if (lane == 0) ptx::bulk_wait_read<0>();
     __syncwarp();
 #ifdef CLUSTER
     asm volatile("barrier.cluster.arrive;\n barrier.cluster.wait;" ::: "memory");
@@ -263,7 +270,9 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
       if (enters) pass_on(shared, run.step, i.gate, who, role.warps);
       if (i.hold) rest(i.hold);
       if (i.late && thread == 0) {
-        for (int k = 0; k < i.late; ++k) ptx::prefetch(ballast, BALLAST);
+        const int wanted = atomicAdd(&shared.wanted, i.late) + i.late;
+        while (atomicAdd(&shared.given, 0) < wanted && !over(run, cluster)) {
+        }
       }
       [[maybe_unused]] unsigned waited = 0, low = 0xffffffffu, high = 0;
 #ifdef RECORD

@@ -232,6 +232,12 @@ PTX void store_tensor(const void* map, int x, int y, unsigned from) {
                "r"(y), "r"(from) : "memory");
 }
 
+// 32-bit sums in global memory.
+PTX void add(void* to, unsigned from, unsigned bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], %2;" ::"l"(to), "r"(from),
+               "r"(bytes) : "memory");
+}
+
 PTX void prefetch(const void* from, unsigned bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 }

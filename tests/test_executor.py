@@ -13,6 +13,8 @@ from simulated import Overwrites
 
 from checker.hardware.device import sources
 from checker.hardware.directed import (
+    APART,
+    BUSY,
     HELD,
     LANDING,
     LATE,
@@ -24,7 +26,7 @@ from checker.hardware.directed import (
     wrong_data,
 )
 from checker.hardware.lower import CODES, lower
-from checker.hardware.run import Event, RoleRun, Run
+from checker.hardware.run import BALLAST, Event, RoleRun, Run, shared_bytes
 from checker.packed import pack
 from checker.search import explore
 from spec import operations as op
@@ -103,8 +105,10 @@ class Odd(Pipeline):
     far = tile(bytes=64, space="global")
     wide = tile(bytes=256 * 1024, slots=lambda self: int(self.what == "wide"))
 
-    @role(threads=lambda self: 1024 if self.what == "warps" else 64)
+    @role(threads=lambda self: {"warps": 1024, "partial": 65}.get(self.what, 64))
     def one(self):
+        if self.what == "partial":
+            yield self.named_sync(1, threads=96)
         if self.what == "try":
             yield self.full[0].try_wait(0)
         if self.what == "global":
@@ -129,6 +133,7 @@ class Odd(Pipeline):
         ("loop", "give a trip count"),
         ("wide", "bytes of shared memory"),
         ("warps", "32 is most"),
+        ("partial", "bar.sync counts warps"),
     ],
 )
 def test_what_the_executor_refuses(what, why):
@@ -222,11 +227,14 @@ def test_a_copy_in_flight_can_be_made_late():
     assert all(not one.late for one in late[0].roles[1].instructions)
 
 
-def until(machine, last, role):
-    """What a role does alone, up to an operation; and what is possible then."""
+def until(machine, last, role, before=()):
+    """What a role does alone, up to an operation, after what it has done; and what is possible then."""
     packed = pack(machine)
     state, actions = packed.initial, []
-    while not actions or last not in machine.actions[actions[-1]].name:
+    for index in before:
+        state = dict(packed.successors(state))[index]
+        actions.append(index)
+    while len(actions) == len(before) or last not in machine.actions[actions[-1]].name:
         mine = [one for one in packed.successors(state) if machine.actions[one[0]].role == role]
         index, state = mine[0]
         actions.append(index)
@@ -242,10 +250,88 @@ def test_a_copy_to_several_ctas_is_in_flight_until_it_has_landed_in_each():
     assert len(landings) == 2
 
     def late(*landed):
-        way = next(way for way in directions(plan, machine, (*actions, own, *landed)) if way.late)
-        return [one.late > 0 for one in way.roles[0].instructions if one.code == "load"]
+        return [
+            made_late(way) for way in directions(plan, machine, (*actions, own, *landed)) if way.late and not way.held
+        ]
 
-    assert late(landings[0]) == [True, True] and late(*landings) == [True, False]
+    assert late(landings[0]) == [[BUSY, 0], [BUSY, 0], [0, BUSY]] and late(*landings) == [[BUSY, 0]]
+
+
+def made_late(way):
+    """By copy of the first role, what the copy engine has to do before it."""
+    return [one.late for one in way.roles[0].instructions if one.code in ("load", "store")]
+
+
+class Stores(Pipeline):
+    """Two stores of two buffers each, with steps between them, by one CTA or two."""
+
+    between = 0
+    a = tile(bytes=64)
+    b = tile(bytes=64)
+
+    @role(warps=1)
+    def one(self):
+        yield self.a.write(tag=1)
+        yield self.b.write(tag=1)
+        for _ in range(2):
+            yield self.store(self.a, self.b)
+            for _ in range(self.between):
+                yield self.a.read()
+
+
+@pytest.mark.parametrize(("between", "second"), [(0, 0), (APART - 3, 0), (APART - 2, BUSY), (2 * APART, BUSY)])
+def test_a_late_copy_makes_those_that_follow_it_late_for_a_while(between, second):
+    """What a step copies is late by what comes before the first of it. And each copy can be the only one."""
+    pipeline = Stores(between=between)
+    plan = lower(pipeline)
+    machine = compile_programs(pipeline, plan.programs)
+    actions, _ = until(machine, "store", "one")
+    actions, _ = until(machine, "store", "one", actions)
+    ways = [way for way in directions(plan, machine, actions) if not way.held]
+    assert [made_late(way) for way in ways] == [[0] * 4, [BUSY, 0, second, 0], [BUSY, 0, 0, 0], [0, 0, BUSY, 0]]
+    assert [way.late for way in ways] == [False, True, True, True]
+
+
+class TwoCtas(Pipeline):
+    cluster = "2x1"
+    full = barrier()
+    a = tile(bytes=64)
+
+    @role(warps=1)
+    def one(self):
+        yield self.full.arrive_expect_tx(64)
+        yield self.a.load(signals=self.full)
+        yield self.full.wait(0)
+
+
+def test_a_copy_lands_late_behind_a_late_one_of_its_cta():
+    """That of CTA 1 is in flight while CTA 0 starts the other one, and has landed then."""
+    plan = lower(TwoCtas())
+    machine = compile_programs(TwoCtas(), plan.programs)
+    actions, _ = until(machine, "load", "cta1.one")
+    actions, after = until(machine, "load", "cta0.one", actions)
+    (landing,) = [
+        index for index, _ in after if machine.actions[index].location is None and "cta1" in machine.actions[index].name
+    ]
+    holds = {}
+    for way in directions(plan, machine, (*actions, landing)):
+        if not way.held:
+            late = tuple(one.late > 0 for role in way.roles for one in role.instructions if one.code == "load")
+            holds[late] = {(one.gate, one.hold) for role in way.roles for one in role.instructions if one.hold}
+    assert holds == {
+        (False, False): {(4, LANDING)},
+        (True, True): {(4, LATE)},
+        (True, False): {(4, LANDING)},
+        (False, True): {(4, LATE)},
+    }
+
+
+def test_a_launch_with_late_copies_has_the_memory_for_what_delays_them():
+    plan = lower(StoresItself())
+    (role,) = plan.roles
+    late = replace(role, instructions=(*role.instructions[:-1], replace(role.instructions[-1], late=1)))
+    assert plan.shared == 64 and shared_bytes(plan, (role,)) == 64 and shared_bytes(plan, (role, late)) == BALLAST
+    assert shared_bytes(replace(plan, shared=BALLAST + 16), (late,)) == BALLAST + 16
 
 
 def test_a_store_in_flight_can_be_made_late():

@@ -74,7 +74,7 @@ def _kernel(model: str) -> type[Pipeline]:
 
 def faults(folder: str) -> Iterator[Case]:
     """The rows of CASES, (name, faulty pipeline, ..., right pipelines), of the Python files in a folder. The twin
-    of each is the first right one that the executor can run.
+    of each is the first right one that the executor can run, if need be with the trip count of the faulty one.
 
     Raises SpecError if no file has any.
     """
@@ -82,7 +82,8 @@ def faults(folder: str) -> Iterator[Case]:
     for path in sorted(Path(folder).glob("[a-z]*.py")):
         for _, broken, *_, fixed in getattr(load_module(str(path)), "CASES", ()):
             found = True
-            right = next((one for one in fixed if _can_run(one)), None)
+            bounded = (type(one)(**one.parameters() | {"trips": broken.trips}) for one in fixed)
+            right = next((one for one in (*fixed, *bounded) if _can_run(one)), None)
             yield replace(_named(path, broken), right=None if right is None else _key(_named(path, right)))
     if not found:
         raise SpecError(f"{folder}: no Python file in it has a list CASES of faulty pipelines and their twins")

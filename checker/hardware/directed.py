@@ -7,8 +7,8 @@ pass before. Then everything runs freely, except that one of the roles may be he
 that nothing orders, and held back, one comes after all that should have come after it.
 Copies land by themselves: where the schedule lets one land, the next step waits for a while, and steps change places
 so that as few as possible come between its start and its landing (checker.hardware.schedule). Those that are in flight
-at the end, or while other steps are taken, can be made late, by giving the copy engine much else to do before them. Of
-a barrier of threads, a turn is to come to it.
+at the end, or while other steps are taken, can be made late, all or each alone, by giving the copy engine, which works
+in order, much else to do before them. Of a barrier of threads, a turn is to come to it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ HELD = 60_000
 """Nanoseconds for which a role is held: longer than everything else takes."""
 LANDING = 6_000
 """Nanoseconds in which a copy surely lands."""
-BUSY = 16
-"""Prefetches of 1 MiB before a copy that is to be late. Few and large: who starts more of them than the copy engine can
-queue has to wait itself.
+BUSY = 4
+"""Sums of checker.hardware.run.BALLAST bytes before a copy that is to be late. On an H100 they last 16 us if it has one
+CTA, 22 to 43 if it has a hundred. The copy engine queues six operations; who starts more has to wait itself.
 """
-LATE = 400_000
+APART = 8
+"""Steps between two late copies from which on the second needs sums of its own."""
+LATE = 150_000
 """Nanoseconds in which a late copy surely lands, and for which a role is held that is to come after one."""
 LIMIT = 3_000_000
 """Nanoseconds after which the waits of a directed run give up."""
@@ -65,12 +67,13 @@ class Direction:
 
 @dataclass(frozen=True)
 class _Copy:
-    """A copy of a schedule: what starts it, where, and where it lands last, or the schedule's length if it does not."""
+    """A copy of a schedule: what starts it, where, and where it lands: in its buffers one by one, and in the last."""
 
     role: str
     node: int
     start: int
-    landing: int
+    landings: tuple[int, ...] = ()
+    landing: int | None = None
 
 
 def deadlock_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
@@ -88,7 +91,7 @@ def race_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> lis
 
 def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
     """The ways to run a schedule: one that holds nobody at its end, one for each role that has something left to do,
-    those that stand before an access first, and all of them with late copies if any can be.
+    those that stand before an access first; and then the same with late copies: all that can be, or each alone.
     """
     at = {role.name: 0 for role in machine.roles}
     turns: dict[str, dict[int, int]] = {role.name: {} for role in machine.roles}
@@ -107,23 +110,31 @@ def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Dir
             turns[action.role][action.location] = steps[-2]
             steps[-1] += waiting
     copies = _copies(plan, machine, actions)
-    end = len(actions)
-    slow = {(one.role, one.node) for one in copies if one.landing == end or steps[one.landing] > steps[one.start + 1]}
-    landed = {steps[n] for n, index in enumerate(actions) if machine.actions[index].location is None}
+    slow = [one for one in copies if one.landing is None or steps[one.landing] > steps[one.start + 1]]
+    chosen = [[], *([slow] if slow else ()), *([one] for one in slow if len(slow) > 1)]
+    landed = {steps[n]: LANDING for n, index in enumerate(actions) if machine.actions[index].location is None}
+    ctas = {role.name: role.cta for role in plan.roles}
     going = [role.name for role in plan.roles if at[role.name] < len(plan.nodes[role.name]) - 1]
     candidates = sorted(going, key=lambda name: not _accesses(plan, name, at[name]))  # the likeliest first
 
-    def gated(held: str, late: bool) -> tuple[Lowered, ...]:
+    def gated(held: str, late: Sequence[_Copy]) -> tuple[Lowered, ...]:
+        behind: dict[int, int] = {}
+        busy: dict[int, int] = {}
+        places: set[tuple[str, int]] = set()
+        for one in copies:
+            cta = ctas[one.role]
+            if one in late and steps[one.start] - busy.get(cta, -APART) >= APART:
+                busy[cta] = steps[one.start]
+                places.add((one.role, one.node))
+            if cta in busy:
+                behind |= {steps[n]: LATE for n in one.landings}
+        holds = {held: LATE if late else HELD}
         return tuple(
-            _gated(role, turns[role.name], at[role.name], steps[-1], role.name == held, landed, slow if late else None)
+            _gated(role, turns[role.name], at[role.name], steps[-1], holds.get(role.name, 0), landed | behind, places)
             for role in plan.roles
         )
 
-    return [
-        Direction(gated(held, late), held, steps[-1], late)
-        for late in ((False, True) if slow else (False,))
-        for held in ("", *candidates)
-    ]
+    return [Direction(gated(held, late), held, steps[-1], bool(late)) for late in chosen for held in ("", *candidates)]
 
 
 def _prompt(plan: Plan, machine: Machine, actions: Sequence[int]) -> tuple[int, ...]:
@@ -139,15 +150,16 @@ def _copies(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[_Copy]
         if action.location is not None:
             for buffers in _starts(plan, action.role, action.location):
                 flying.append((len(found), buffers))
-                found.append(_Copy(action.role, action.location, place, len(actions)))
+                found.append(_Copy(action.role, action.location, place))
             continue
         landing = _landing(machine, index)
         for number, buffers in flying:
             if buffers & landing:
                 buffers -= landing
+                landed = replace(found[number], landings=(*found[number].landings, place))
+                found[number] = landed if buffers else replace(landed, landing=place)
                 if not buffers:
                     flying.remove((number, buffers))
-                    found[number] = replace(found[number], landing=place)
                 break
     return found
 
@@ -213,28 +225,30 @@ def _gated(
     turns: Mapping[int, int],
     last: int,
     steps: int,
-    held: bool,
-    landed: Collection[int],
-    slow: Collection[tuple[str, int]] | None,
+    held: int,
+    landed: Mapping[int, int],
+    busy: Collection[tuple[str, int]],
 ) -> Lowered:
     """The role's instructions with their turns. What it does from node `last` on comes after the schedule, or late.
-    landed: the turns before which a copy lands. slow: role and node of the copies that are made late, if any are.
+    landed: the turns before which a copy lands, and how long that may take. busy: role and node of the copies before
+    which the copy engine gets much to do.
     """
-    landing = LANDING if slow is None else LATE
     given: dict[int, int] = {}
+    begun: set[int] = set()
     instructions = []
     for instruction in role.instructions:
         node = instruction.node
         if node == last and last not in given:
             given[node] = 1
-            hold = max(HELD, landing) if held else landing * (steps in landed)
+            hold = held or landed.get(steps, 0)
             instruction = replace(instruction, gate=steps, hold=hold)
         elif node != last and node in turns and instruction.code not in FREE:
             turn = turns[node] + given.get(node, 0)
-            instruction = replace(instruction, gate=turn, hold=landing * (turn in landed))
+            instruction = replace(instruction, gate=turn, hold=landed.get(turn, 0))
             given[node] = given.get(node, 0) + 1
-        if slow and (role.name, node) in slow and instruction.code in ("load", "store"):
+        if (role.name, node) in busy and instruction.code in ("load", "store") and node not in begun:
             instruction = replace(instruction, late=BUSY)
+            begun.add(node)
         instructions.append(instruction)
     return replace(role, instructions=tuple(instructions))
 

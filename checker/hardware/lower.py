@@ -55,8 +55,8 @@ GROUPS = 8
 MOST_THREADS = 1024
 MEETINGS = 64
 """Places where the executor's warps can meet."""
-MOST_SHARED = 227 * 1024
-"""Bytes of shared memory of a CTA, less what the executor needs itself."""
+MOST_SHARED = 226 * 1024
+"""Bytes of shared memory that a CTA can have, 227 KiB, less what the executor needs itself."""
 
 
 @dataclass(frozen=True)
@@ -244,6 +244,9 @@ class _Lowering:
                         yield from self.reads(index, group)
                 case op.WarpSync():
                     yield self.meet(index, program.role, self.parts[program.role])
+                case op.NamedSync() if program.me.threads % WARP:
+                    why = f"bar.sync counts warps, and the executor gives {program.name} some that are not full"
+                    raise SpecError(why, node.source)
                 case _:
                     before, after = _by_some(operation, program.me.threads)
                     meeting = self.meet(index, f"{program.name}.", [program])

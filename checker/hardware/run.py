@@ -13,12 +13,12 @@ from spec.hopper import WARP
 
 EVENT_WORDS = 8
 """32-bit words of struct Event: two clocks of 64 bits, the instruction, whether it waited, two words that were read."""
-BALLAST = 1 << 20
-"""Bytes that the executor prefetches, again and again, to keep the copy engine busy."""
+BALLAST = 200 << 10
+"""Bytes of shared memory that the copy engine adds to global memory, again and again, to be busy. They need not be the
+pipeline's: a CTA of a run with late copies has so many.
+"""
 NEVER = (1 << 32) - 1
 """Nanoseconds of patience that end after every limit."""
-SPARE = 4096
-"""Shared memory that is left for the executor itself, bytes."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,12 @@ def observed(runs: Sequence[Run]) -> Observation:
     return Observation(sum(run.hangs for run in runs), stuck)
 
 
+def shared_bytes(plan: Plan, roles: Sequence[Lowered]) -> int:
+    """Of a CTA's shared memory, what a launch asks for."""
+    late = any(instruction.late for role in roles for instruction in role.instructions)
+    return max(plan.shared, BALLAST) if late else plan.shared
+
+
 class Executor:
     """A plan on the GPU, compiled with recording or without."""
 
@@ -103,6 +109,7 @@ class Executor:
             table.append((begin, len(words), role.warp, role.warps, role.threads, role.cta))
         longest = max(len(role.instructions) for role in roles)
         warps, ctas = plan.warps, runs * plan.cluster
+        shared = shared_bytes(plan, roles)
         stride = max(plan.largest // 4, 1)
         numbers = cupy.arange(len(plan.writers) + 1, dtype=cupy.uint32)
         positions = cupy.full(ctas * warps, 0xFFFFFFFF, dtype=cupy.uint32)
@@ -126,7 +133,7 @@ class Executor:
                 aborted,
                 steps,
                 words_of_copies,
-                cupy.zeros(BALLAST // 4, dtype=cupy.uint32),
+                cupy.zeros(shared // 4 + 1, dtype=cupy.uint32),
                 output,
                 _int(cupy, stride),
                 _int(cupy, plan.output // 4),
@@ -137,7 +144,7 @@ class Executor:
                 _int(cupy, longest),
                 _int(cupy, warps),
             ),
-            shared=plan.shared,
+            shared=shared,
             cluster=plan.cluster,
         )
         by_run = events.get().reshape(runs, plan.cluster, warps, longest, EVENT_WORDS) if self.record else None
