@@ -74,10 +74,12 @@ def cluster(text: str) -> str:
 
 
 def setting(text: str) -> tuple[str, int | str]:
-    """NAME=VALUE, a number where it is one."""
+    """NAME=VALUE, a number, true or false where it is one."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text}: write NAME=VALUE")
+    if value.lower() in ("true", "false"):
+        return name, value.lower() == "true"
     return name, int(value) if value.lstrip("-").isdigit() else value
 
 

@@ -168,6 +168,9 @@ def role(
 
 # ---------------------------------------------------------------- the pipeline
 
+ENDLESS = ("all", "forever")
+"""What a number of iterations can be instead of a number."""
+
 
 class Pipeline:
     """Base class of every model. Class attributes that are plain values are its parameters; keyword arguments set them.
@@ -202,7 +205,7 @@ class Pipeline:
         for name, value in parameters.items():
             if name not in names:
                 raise SpecError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}", here())
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, self._of_its_kind(name, value))
         self._arrays: dict[str, Array] = {}
         self._cta = 0
         self._shape = Cluster.parse(self.cluster)
@@ -224,6 +227,23 @@ class Pipeline:
                 if not name.startswith("_") and isinstance(value, int | str) and name != "default_period":
                     found[name] = None
         return tuple(found)
+
+    def _of_its_kind(self, name: str, value: Any) -> Any:
+        """A parameter's value; SpecError if it is of another kind than the default: "False" would count as true."""
+        default = getattr(type(self), name)
+        if isinstance(default, bool) and value in (0, 1):
+            return bool(value)
+        if isinstance(default, bool):
+            kind = "True or False"
+        elif isinstance(default, int) or default in ENDLESS:
+            if isinstance(value, int) or value in ENDLESS:
+                return value
+            kind = "a number"
+        elif isinstance(value, str):
+            return value
+        else:
+            kind = "a word"
+        raise SpecError(f"{type(self).__name__}: parameter {name!r} is {kind}, not {value!r}", here())
 
     @property
     def shape(self) -> Cluster:
@@ -262,7 +282,7 @@ class Pipeline:
             if trips < 0:
                 raise SpecError(f"a loop of {trips} trips: use 0 or more, 'all' or 'forever'")
             return iter(range(trips))
-        if trips not in ("all", "forever"):
+        if trips not in ENDLESS:
             raise SpecError(f"a loop of {trips!r} trips: use a number, 'all' or 'forever'")
         return self._endless(period or self.default_period or ring_period(self.stages), trips == "all", name)
 

@@ -220,6 +220,16 @@ def test_parameters_of_a_specification(capsys, spec_file):
     assert code == 0 and "DoubleBuffer stages=3 trips=2" in out
     code, _, err = run("spec", path, "--set", "depth=2", capsys=capsys)
     assert code == 2 and "has no parameter 'depth'" in err
+    for given, said in (
+        ("strict=maybe", "'strict' is True or False"),
+        ("stages=two", "a number"),
+        ("cluster=2", "a word"),
+    ):
+        code, out, err = run("spec", path, "--set", given, capsys=capsys)
+        assert (code, out, err.count("\n")) == (2, "", 1) and said in err
+    for given in ("True", "true", "1", "False", "false", "0"):
+        code, out, _ = run("spec", path, "--set", "trips=2", "--set", f"strict={given}", capsys=capsys)
+        assert f"strict={given in ('True', 'true', '1')}" in out
     code, _, err = run("spec", f"{path}:Other", capsys=capsys)
     assert code == 2 and "defines no pipeline 'Other': it has DoubleBuffer" in err
 

@@ -108,7 +108,11 @@ def test_every_size_was_recorded(recordings):
     models = [size.config.model(size.k_tiles, size.tiles, collective=False) for size in sizes()]
     wanted = [(one.name, one.parameters()) for one in models]
     assert sorted(wanted, key=str) == sorted(((one.model, one.parameters) for one in recordings), key=str)
-    assert all(one.gpu["kernel"] == SOURCE and len(one.runs) >= 3 for one in recordings)
+    assert all(one.gpu["kernel"] == SOURCE for one in recordings)
+    runs = {
+        schedule: sum(len(one.runs) for one in recordings if one.model == f"gemm-{schedule}") for schedule in SCHEDULES
+    }
+    assert min(runs.values()) >= 200
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -119,7 +123,7 @@ def test_the_specification_allows_every_recorded_run(recordings, schedule):
             found = hold(one)
             assert found.accepted == found.runs and not found.hung, found.refused[0][1].because
             taken, steps, waited = taken + len(found.taken), steps + found.steps, waited + len(found.waited)
-    assert taken > 0.96 * steps and waited
+    assert taken > 0.98 * steps and waited
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
