@@ -12,6 +12,7 @@ from emulated_executor import EmulatedExecutor
 
 from checker.check import check_pipeline
 from checker.hardware import reactions
+from checker.hardware.cases import faults
 from checker.hardware.device import Fault
 from checker.hardware.directed import wrong_data
 from checker.hardware.held import hold, pipeline_of
@@ -116,6 +117,14 @@ def test_faults_did_what_the_search_says(monkeypatch):
         assert_shows_on_an_ideal_gpu(row.case, prediction)
         if row.case.right:
             assert predict(row.case.twin()).verdict == "proved"
+
+
+def test_the_faults_that_were_run_are_those_of_the_corpus(monkeypatch):
+    """With their twins, which have the trip count of the fault where the executor needs one."""
+    monkeypatch.chdir(RECORDINGS.parents[1])
+    assert {row.case for row in rows("faults")} <= set(faults("tests/corpus"))
+    bounded = [row.case for row in rows("faults") if "BeforeTheMmaIsDone" in row.case.model]
+    assert [dict(case.right[1])["trips"] for case in bounded] == [2, 2]
 
 
 def shown(name):
