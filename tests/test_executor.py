@@ -20,6 +20,7 @@ from checker.hardware.directed import (
     LATE,
     LIMIT,
     PATIENCE,
+    _copies,
     directions,
     race_directions,
     with_turns_of,
@@ -255,6 +256,8 @@ def test_a_copy_to_several_ctas_is_in_flight_until_it_has_landed_in_each():
         ]
 
     assert late(landings[0]) == [[BUSY, 0], [BUSY, 0], [0, BUSY]] and late(*landings) == [[BUSY, 0]]
+    at = len(actions) + 1
+    assert _copies(plan, machine, (*actions, own, *landings))[1].landings == (at, at + 1)
 
 
 def made_late(way):
@@ -304,26 +307,29 @@ class TwoCtas(Pipeline):
         yield self.full.wait(0)
 
 
-def test_a_copy_lands_late_behind_a_late_one_of_its_cta():
-    """That of CTA 1 is in flight while CTA 0 starts the other one, and has landed then."""
+@pytest.mark.parametrize(
+    ("first", "second", "holds"),
+    [
+        (1, 0, {(0, 0): LANDING, (1, 1): LATE, (1, 0): LANDING, (0, 1): LATE}),
+        (0, 1, {(0, 0): LANDING, (1, 0): LANDING}),
+    ],
+)
+def test_a_copy_lands_late_behind_a_late_one_of_its_cta(first, second, holds):
+    """Both CTAs start their copies, and that of CTA 1 lands. By which are late, how long the turn after it waits."""
     plan = lower(TwoCtas())
     machine = compile_programs(TwoCtas(), plan.programs)
-    actions, _ = until(machine, "load", "cta1.one")
-    actions, after = until(machine, "load", "cta0.one", actions)
-    (landing,) = [
-        index for index, _ in after if machine.actions[index].location is None and "cta1" in machine.actions[index].name
-    ]
-    holds = {}
+    actions, _ = until(machine, "load", f"cta{first}.one")
+    actions, after = until(machine, "load", f"cta{second}.one", actions)
+    (landing,) = [index for index, _ in after if machine.actions[index].name == "copies cta1.a.flight lands"]
+    found = {}
     for way in directions(plan, machine, (*actions, landing)):
         if not way.held:
-            late = tuple(one.late > 0 for role in way.roles for one in role.instructions if one.code == "load")
-            holds[late] = {(one.gate, one.hold) for role in way.roles for one in role.instructions if one.hold}
-    assert holds == {
-        (False, False): {(4, LANDING)},
-        (True, True): {(4, LATE)},
-        (True, False): {(4, LANDING)},
-        (False, True): {(4, LATE)},
-    }
+            late = tuple(int(one.late > 0) for role in way.roles for one in role.instructions if one.code == "load")
+            ((turn, found[late]),) = {
+                (one.gate, one.hold) for role in way.roles for one in role.instructions if one.hold
+            }
+            assert turn == way.steps == 4
+    assert found == holds
 
 
 def test_a_launch_with_late_copies_has_the_memory_for_what_delays_them():
