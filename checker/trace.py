@@ -85,6 +85,11 @@ def execute(machine: Machine, actions: Sequence[int]) -> Run:
     return Run(tuple(steps), state, (*last, *violated_in(machine, state)))
 
 
+def reason(check: Check, state: State) -> str:
+    """Why a check is violated, as exactly as the state tells."""
+    return next((sentence for condition, sentence in check.cases if evaluate(condition, state)), check.because)
+
+
 def make_trace(
     machine: Machine, property: str, because: str, actions: Sequence[int], stuck: Sequence[str] = ()
 ) -> Trace:
@@ -108,6 +113,9 @@ def make_trace(
     if stuck:
         blocked = waiting.explain(machine, run.last, stuck)
         because = waiting.sentence(machine, run.last, stuck)
+    else:
+        told = [check for check in run.violated if (check.property, check.because) == (property, because)]
+        because = reason(told[0], run.last) if told else because
     trace = Trace(property, because, tuple(steps), blocked)
     if not replay(machine, trace):
         raise AssertionError(f"the trace of {property} does not reproduce it")

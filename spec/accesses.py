@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from spec import operations as op
 from spec.asynchronous import Held
@@ -28,9 +27,11 @@ class Spot:
     held: Held
     next: tuple[Access, ...]
 
-    @cached_property
-    def accesses(self) -> tuple[Access, ...]:
-        return (*self.held.in_progress(), *self.held.unordered, *self.next)
+    def conflicts(self, access: Access) -> tuple[list[str], list[str]]:
+        """What conflicts with an access, in words: what has started, and what could start."""
+        started = (*self.held.in_progress(), *self.held.unordered)
+        one, other = ([describe(own) for own in some if access.conflicts(own)] for some in (started, self.next))
+        return one, other
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,22 @@ class Bystander:
     name: str
     counter: Field
     spots: tuple[Spot, ...]
-    known: dict[Access, tuple[Expr, str]] = field(default_factory=dict, compare=False)
+    known: dict[Access, tuple[Expr, tuple[tuple[Expr, str], ...]]] = field(default_factory=dict, compare=False)
     bare: dict[tuple[Access, bool], Expr] = field(default_factory=dict, compare=False)
 
-    def conflict(self, access: Access) -> tuple[Expr, str]:
-        """The role has started, or could start, something that conflicts with an access; and what, in words."""
+    def conflict(self, access: Access) -> tuple[Expr, tuple[tuple[Expr, str], ...]]:
+        """The role has started, or could start, something that conflicts with an access; and where it is what, in
+        words: what it has started before what it could start.
+        """
         if access not in self.known:
-            busy = self.where(lambda spot: any(access.conflicts(one) for one in spot.accesses))
-            first = (describe(one) for spot in self.spots for one in spot.accesses if access.conflicts(one))
-            self.known[access] = (busy, next(first, ""))
+            found = [spot.conflicts(access) for spot in self.spots]
+            names = dict.fromkeys((part, name) for part in (0, 1) for spot in found for name in spot[part])
+            busy = in_locations(self.counter, [at for at, spot in enumerate(found) if any(spot)])
+            cases = [
+                (in_locations(self.counter, [at for at, spot in enumerate(found) if name in spot[part]]), name)
+                for part, name in names
+            ]
+            self.known[access] = (busy, tuple(cases))
         return self.known[access]
 
     def unfenced(self, access: Access, strict: bool) -> Expr:
@@ -118,9 +126,10 @@ def race_checks(
         because = f"{role} starts {mine} while an asynchronous access of its own to these bytes is still in progress"
         checks.append(Check("race", TRUE, because, access.object))
     for other in others:
-        busy, theirs = other.conflict(access)
-        because = f"nothing orders {mine} by {role} after {theirs} by {other.name}"
-        checks.append(Check("race", busy, because, access.object))
+        busy, what = other.conflict(access)
+        cases = [(where, f"nothing orders {mine} by {role} after {theirs} by {other.name}") for where, theirs in what]
+        if cases:
+            checks.append(Check("race", busy, cases[0][1], access.object, cases=tuple(cases) if cases[1:] else ()))
     for flight in flights:
         if access.conflicts(flight.access):
             because = f"{role} starts {mine} while a bulk copy is still writing {flight.name}"

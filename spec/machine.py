@@ -35,6 +35,7 @@ class Check:
     """`property` is violated when `when` holds where the check stands; `because` is the sentence that says why.
 
     halts: what follows is undefined, so no step is explored after it. `object` is the barrier or buffer to blame.
+    cases: conditions, and the sentence that is more exact where one holds; the first that does counts.
     """
 
     property: str
@@ -42,6 +43,7 @@ class Check:
     because: str
     object: str
     halts: bool = False
+    cases: tuple[tuple[Expr, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -327,7 +327,9 @@ class Pipeline:
         return self.created(op.Group("bulk_wait", _pending(pending, BULK_GROUPS)))
 
     def bulk_wait_read(self, pending: int) -> op.Operation:
-        """cp.async.bulk.wait_group.read: older groups of this thread have read their source."""
+        """cp.async.bulk.wait_group.read: older groups of this thread have read their source. (An H100 waits for those
+        of its warp, kernels/bulk_groups.cu; PTX, 9.7.9.25.6, promises those of the thread.)
+        """
         return self.created(op.Group("bulk_wait_read", _pending(pending, BULK_GROUPS)))
 
     def fence_proxy_async(self) -> op.Operation:

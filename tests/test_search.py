@@ -8,7 +8,7 @@ from test_pipelines import BROKEN
 from checker.check import check_pipeline
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import explore
-from checker.trace import execute, initial_state, is_enabled, make_trace, replay, take
+from checker.trace import execute, initial_state, is_enabled, make_trace, reason, replay, take
 from spec.compile import compile_pipeline
 from spec.errors import Source, SpecError
 from spec.expr import FALSE, TRUE, Expr, Field
@@ -283,6 +283,70 @@ def test_every_trace_replays_and_no_shorter_one_does(kernel, expected):
         cut = type(trace)(trace.property, trace.because, trace.steps[:-1], trace.blocked)
         if violation.property != "deadlock":
             assert not replay(whole, cut)
+
+
+class StoresFromWhatItRead(Pipeline):
+    """Bytes are read as c, released, and stored as d; then, if `again`, they are read as c."""
+
+    again = False
+    trips = 2
+    full = barrier()
+    empty = barrier()
+    c = tile(bytes=64)
+    d = tile(bytes=64, shares="c")
+
+    @role(warps=1)
+    def producer(self, at):
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.full[at].arrive_expect_tx(64)
+        yield self.c[at].load(signals=self.full[at])
+
+    @role(warps=1)
+    def consumer(self, at):
+        yield self.full[at].wait(at.phase)
+        yield self.c[at].read()
+        yield self.d[at].store()
+        yield self.bulk_commit()
+        yield self.empty[at].arrive()
+        if self.again:
+            yield self.c[at].read()
+        yield self.bulk_wait_read(0)
+
+
+@pytest.mark.parametrize(
+    ("engine", "again"), [("search", False), ("search", True), ("order", False), ("order", True), ("smt", False)]
+)
+def test_a_race_names_the_access_that_is_in_progress(engine, again):
+    """Not another one of the role to the same bytes, which is over, or has not begun."""
+    result = check_pipeline(StoresFromWhatItRead(again=again), command="spec", engine=engine, properties=("race",))
+    (finding,) = result.findings
+    assert "write of c by producer after the async-proxy read of d by consumer" in finding.trace.because
+
+
+def test_a_race_with_what_has_not_begun_names_that():
+    class ReadsWithoutWaiting(Pipeline):
+        trips = 1
+        full = barrier()
+        a = tile(bytes=64)
+        b = tile(bytes=64, shares="a")
+
+        @role(warps=1)
+        def producer(self):
+            yield self.full.arrive_expect_tx(64)
+            yield self.a.load(signals=self.full)
+
+        @role(warps=1)
+        def consumer(self):
+            yield self.a.read()
+            yield self.full.arrive()
+            yield self.b.read()
+
+    whole = compile_pipeline(ReadsWithoutWaiting())
+    (check,) = [
+        check for action in whole.actions if action.role == "producer" for check in action.checks if check.cases
+    ]
+    told = [reason(check, {"at.consumer": at}) for at in (0, 2)]
+    assert [text.rsplit("read of ", 1)[1] for text in told] == ["a by consumer", "b by consumer"]
 
 
 def test_a_trace_of_another_model_is_refused():

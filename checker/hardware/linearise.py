@@ -19,6 +19,7 @@ from itertools import accumulate
 from checker.hardware.lower import Plan
 from checker.hardware.run import Event, Run
 from checker.packed import PackedMachine, Successors, Violations, pack
+from checker.trace import reason
 from spec import operations as op
 from spec.machine import Machine
 from spec.operations import Access
@@ -195,7 +196,8 @@ class _Search:
             functions[place](state, out, bad)
             if bad:
                 check = self.packed.checks[bad[0][0]]
-                self._note(done, check.property, f"{self.names[role]}: {check.because}")
+                because = reason(check, self.packed.unpack(state))
+                self._note(done, check.property, f"{self.names[role]}: {because}")
                 continue
             for action, successor in out:
                 inside = self.model.inside[role][successor >> shift & mask]
