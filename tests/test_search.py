@@ -286,7 +286,7 @@ def test_every_trace_replays_and_no_shorter_one_does(kernel, expected):
 
 
 class StoresFromWhatItRead(Pipeline):
-    """Bytes are read as c, released, and stored as d; then, if `again`, they are read as c."""
+    """Bytes are multiplied as c, stored as d and released; then, if `again`, they are read as c."""
 
     again = False
     trips = 2
@@ -301,10 +301,11 @@ class StoresFromWhatItRead(Pipeline):
         yield self.full[at].arrive_expect_tx(64)
         yield self.c[at].load(signals=self.full[at])
 
-    @role(warps=1)
+    @role(warpgroups=1)
     def consumer(self, at):
         yield self.full[at].wait(at.phase)
-        yield self.c[at].read()
+        yield self.c[at].mma()
+        yield self.mma_wait(0)
         yield self.d[at].store()
         yield self.bulk_commit()
         yield self.empty[at].arrive()
