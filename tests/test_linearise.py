@@ -14,7 +14,7 @@ from checker.hardware.run import Event, RoleRun, Run
 from spec import operations as op
 from spec.compile import compile_programs
 from spec.library import TmaAsync
-from spec.pipeline import Pipeline, role, tile
+from spec.pipeline import Pipeline, barrier, role, tile
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda one: f"{one.name}-{one.cluster}")
@@ -83,28 +83,29 @@ def test_a_run_in_which_something_is_wrong_has_no_order():
 
 
 def test_a_race_is_told_of_what_was_to_come():
-    """When the write came, a had been read, and b not yet."""
+    """The reader has waited for the first write, and not for the second."""
 
-    class ReadsTwice(Pipeline):
+    class WritesTwice(Pipeline):
+        done = barrier()
         a = tile(bytes=64)
         b = tile(bytes=64, shares="a")
 
         @role(warps=1)
-        def reader(self):
-            yield self.a.read()
-            yield self.b.read()
-
-        @role(warps=1)
         def writer(self):
             yield self.a.write()
+            yield self.done.arrive()
+            yield self.b.write()
 
-    _, model = model_of(ReadsTwice())
-    reads = Event(0, 0, 9, False, (("a", 0, 0),)), Event(1, 40, 49, False, (("b", 1, 1),))
-    roles = RoleRun("reader", -1, reads), RoleRun("writer", -1, (Event(0, 20, 29, False),))
-    order = model.order(Run(False, roles))
-    assert (
-        order.property == "race" and "write of a by writer after the generic-proxy read of b by reader" in order.because
-    )
+        @role(warps=1)
+        def reader(self):
+            yield self.done.wait(0)
+            yield self.a.read()
+
+    _, model = model_of(WritesTwice())
+    writes = [Event(node, begin, begin + 9, False) for node, begin in enumerate((0, 10, 60))]
+    reads = [Event(0, 20, 29, False), Event(1, 30, 39, False, (("a", 1, 1),))]
+    order = model.order(Run(False, (RoleRun("writer", -1, tuple(writes)), RoleRun("reader", -1, tuple(reads)))))
+    assert order.property == "race" and "read of a by reader after the generic-proxy write of b" in order.because
 
 
 def test_a_write_replaces_all_that_it_overlaps():
