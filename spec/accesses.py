@@ -10,7 +10,7 @@ the two needs can be left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from spec import operations as op
@@ -34,6 +34,10 @@ class Spot:
         return one, other
 
 
+Told = tuple[Expr, tuple[tuple[Expr, str], ...]]
+"""A condition, and conditions under which words say what it is."""
+
+
 @dataclass(frozen=True)
 class Bystander:
     """A role seen from another: its name, its location variable, and its locations."""
@@ -41,34 +45,35 @@ class Bystander:
     name: str
     counter: Field
     spots: tuple[Spot, ...]
-    known: dict[Access, tuple[Expr, tuple[tuple[Expr, str], ...]]] = field(default_factory=dict, compare=False)
-    bare: dict[tuple[Access, bool], Expr] = field(default_factory=dict, compare=False)
+    known: dict[object, Told] = field(default_factory=dict, compare=False)
 
-    def conflict(self, access: Access) -> tuple[Expr, tuple[tuple[Expr, str], ...]]:
+    def conflict(self, access: Access) -> Told:
         """The role has started, or could start, something that conflicts with an access; and where it is what, in
         words: what it has started before what it could start.
         """
         if access not in self.known:
-            found = [spot.conflicts(access) for spot in self.spots]
-            names = dict.fromkeys((part, name) for part in (0, 1) for spot in found for name in spot[part])
-            busy = in_locations(self.counter, [at for at, spot in enumerate(found) if any(spot)])
-            cases = [
-                (in_locations(self.counter, [at for at, spot in enumerate(found) if name in spot[part]]), name)
-                for part, name in names
-            ]
-            self.known[access] = (busy, tuple(cases))
+            self.known[access] = self.told([spot.conflicts(access) for spot in self.spots])
         return self.known[access]
 
-    def unfenced(self, access: Access, strict: bool) -> Expr:
-        """The role has a generic access that an async access needs a fence after, and has not executed one since."""
+    def unfenced(self, access: Access, strict: bool) -> Told:
+        """The role has a generic access that an async access needs a fence after, and has not executed one since; and
+        to what.
+        """
         key = (access, strict)
-        if key not in self.bare:
-            self.bare[key] = self.where(lambda spot: needs_fence(spot.held, access, strict))
-        return self.bare[key]
+        if key not in self.known:
+            bare = [needing_fence(spot.held, access, strict) for spot in self.spots]
+            self.known[key] = self.told([([one.object for one in some],) for some in bare])
+        return self.known[key]
 
-    def where(self, test: Callable[[Spot], bool]) -> Expr:
-        """The role is at a location that passes the test."""
-        return in_locations(self.counter, [index for index, spot in enumerate(self.spots) if test(spot)])
+    def told(self, found: Sequence[tuple[list[str], ...]]) -> Told:
+        """By location, words of several ranks: where there are any, and where which of them, the first ranks first."""
+        names = dict.fromkeys((rank, name) for rank in range(len(found[0])) for spot in found for name in spot[rank])
+        cases = [(self.at([name in spot[rank] for spot in found]), name) for rank, name in names]
+        return self.at([any(spot) for spot in found]), tuple(cases)
+
+    def at(self, which: Sequence[bool]) -> Expr:
+        """The role is at one of these locations."""
+        return in_locations(self.counter, [index for index, here in enumerate(which) if here])
 
 
 @dataclass(frozen=True)
@@ -126,10 +131,8 @@ def race_checks(
         because = f"{role} starts {mine} while an asynchronous access of its own to these bytes is still in progress"
         checks.append(Check("race", TRUE, because, access.object))
     for other in others:
-        busy, what = other.conflict(access)
-        cases = [(where, f"nothing orders {mine} by {role} after {theirs} by {other.name}") for where, theirs in what]
-        if cases:
-            checks.append(Check("race", busy, cases[0][1], access.object, cases=tuple(cases) if cases[1:] else ()))
+        because = f"nothing orders {mine} by {role} after {{}} by {other.name}"
+        checks += _told_check("race", other.conflict(access), because, access.object)
     for flight in flights:
         if access.conflicts(flight.access):
             because = f"{role} starts {mine} while a bulk copy is still writing {flight.name}"
@@ -148,23 +151,27 @@ def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystand
         return []
     checks = []
     mine = describe(access)
-    because = (
-        "{} has not executed fence.proxy.async since its generic access to {}, "
-        "and {} by {} goes through the async proxy"
-    )
-    if needs_fence(held, access, strict):
-        checks.append(Check("missing-fence", TRUE, because.format(role, access.object, mine, role), access.object))
+    because = f"{{}} has not executed fence.proxy.async since its generic access to {{}}, and {mine} by {role} goes"
+    because += " through the async proxy"
+    if own := needing_fence(held, access, strict):
+        checks.append(Check("missing-fence", TRUE, because.format(role, own[0].object), access.object))
     for other in others:
-        when = other.unfenced(access, strict)
-        checks.append(
-            Check("missing-fence", when, because.format(other.name, access.object, mine, role), access.object)
+        checks += _told_check(
+            "missing-fence", other.unfenced(access, strict), because.format(other.name, "{}"), access.object
         )
     return _possible(checks)
 
 
-def needs_fence(held: Held, access: Access, strict: bool) -> bool:
-    """A generic access that has not been fenced overlaps an async one; reads matter only if `strict`."""
-    return any(one.overlaps(access) and (one.write or (strict and access.write)) for one in held.unfenced)
+def _told_check(property: str, told: Told, because: str, object: str) -> list[Check]:
+    """because: with a place for the words."""
+    when, cases = told
+    said = tuple((where, because.format(words)) for where, words in cases)
+    return [Check(property, when, said[0][1], object, cases=said if said[1:] else ())] if said else []
+
+
+def needing_fence(held: Held, access: Access, strict: bool) -> list[Access]:
+    """Generic accesses that have not been fenced and overlap an async one; reads matter only if `strict`."""
+    return [one for one in held.unfenced if one.overlaps(access) and (one.write or (strict and access.write))]
 
 
 def stale_check(role: str, access: Access, content: Expr | None, expected: int | None, tag: object) -> list[Check]:

@@ -310,7 +310,7 @@ class _Compiler:
         because = f"{name} is initialised by {{}} and nothing makes that visible to other CTAs: no fence.mbarrier_init"
         found = []
         for other in self.others:
-            when = other.where(lambda spot: name in spot.held.hidden_inits)
+            when = other.at([name in spot.held.hidden_inits for spot in other.spots])
             if not is_false(when):
                 found.append(Illegal("barrier-init", when, because.format(other.name)))
         return found
@@ -325,7 +325,7 @@ class _Compiler:
         if name in node.held.unfenced_inits:
             found.append(Illegal("barrier-init", TRUE, because.format(program.name)))
         for other in self.others:
-            when = other.where(lambda spot: name in spot.held.unfenced_inits)
+            when = other.at([name in spot.held.unfenced_inits for spot in other.spots])
             if not is_false(when):
                 found.append(Illegal("barrier-init", when, because.format(other.name)))
         return found

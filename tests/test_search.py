@@ -324,6 +324,39 @@ def test_a_race_names_the_access_that_is_in_progress(engine, again):
     assert "write of c by producer after the async-proxy read of d by consumer" in finding.trace.because
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_a_missing_fence_names_what_was_written(own):
+    """Not what the store calls the same bytes, and not what was written, and fenced, before."""
+
+    class FencesTheFirst(Pipeline):
+        a = tile(bytes=64)
+        b = tile(bytes=64, shares="a")
+        c = tile(bytes=64, shares="a")
+
+        @role(warps=1)
+        def writer(self):
+            yield self.a.write()
+            yield self.fence_proxy_async()
+            yield self.b.write()
+            yield self.named_sync(1, threads=64)
+            if own:
+                yield self.c.store()
+
+        @role(warps=1)
+        def other(self):
+            yield self.named_sync(1, threads=64)
+            if not own:
+                yield self.c.store()
+
+    result = check_pipeline(FencesTheFirst(), command="spec", properties=("missing-fence",))
+    (finding,) = result.findings
+    storing = "writer" if own else "other"
+    assert finding.trace.because == (
+        "writer has not executed fence.proxy.async since its generic access to b, and the async-proxy read of c by "
+        f"{storing} goes through the async proxy"
+    )
+
+
 def test_a_race_with_what_has_not_begun_names_that():
     class ReadsWithoutWaiting(Pipeline):
         trips = 1
