@@ -9,12 +9,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from checker.prove.bounded import bounded, violation_of
+from checker.prove.bounded import NotASchedule, Unrolling, bounded, deepen, violation_of
 from checker.prove.induction import prove, strengthen
 from checker.prove.invariants import candidates
 from checker.prove.tables import Candidate
 from checker.prove.unroll import initial_state, relation, take
 from checker.prove.walk import walk
+from checker.read_z3 import z3_module
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import explore
 from spec.compile import compile_pipeline
@@ -235,6 +236,30 @@ def test_a_broken_ring_is_refuted_with_the_shortest_schedule(broken: dict[str, A
     assert all(found[name] == expected[name] or name in proof.long for name in found)
     assert min(found.values()) == min(expected.values())
     assert all(proof.verdicts[name] == VIOLATED for name in found if name in proof.verdicts)
+
+
+def test_a_solver_that_finds_no_schedule_is_replaced() -> None:
+    """One that has lost what was asserted: what it finds cannot be taken, and a new one finds the shortest schedule."""
+    machine = ring(stages=1, early_release=True)
+    unrolling = Unrolling(relation(machine))
+    assert not deepen(unrolling, 3, ["race"], 0.0).violations
+    lost = unrolling.solver = z3_module().SolverFor("QF_FD")
+    found = deepen(unrolling, 40, ["race"], 0.0)
+    assert len(found.violations["race"].actions) == lengths(machine)["race"] > 3 and unrolling.solver is not lost
+
+
+def test_a_new_solver_that_finds_none_either_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the two readings of the machine differ."""
+    begun = []
+
+    def actions(self: Unrolling, model: object, length: int) -> tuple[int, ...]:
+        raise NotASchedule("the readings differ")
+
+    monkeypatch.setattr(Unrolling, "actions", actions)
+    monkeypatch.setattr(Unrolling, "begin", lambda self, begin=Unrolling.begin: (begun.append(1), begin(self)))
+    with pytest.raises(NotASchedule, match="the readings differ"):
+        bounded(ring(stages=1, early_release=True), 40, ["race"])
+    assert begun == [1, 1]
 
 
 def test_false_guesses_are_dropped_and_true_ones_kept() -> None:

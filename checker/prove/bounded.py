@@ -23,6 +23,12 @@ NO_TIMEOUT = 4_294_967_295
 """What Z3 takes for no bound, in milliseconds."""
 
 
+class NotASchedule(RuntimeError):
+    """A model of the unrolling that is no run of the machine into a violation: Z3 and the reference meaning of
+    expressions differ.
+    """
+
+
 EVERY = 8
 """After so many steps it is asked whether any schedule goes on."""
 
@@ -81,8 +87,7 @@ class Unrolling:
 
     def __init__(self, step: Relation, lemmas: tuple[Term, ...] = (), *, initial: bool = True) -> None:
         self.z3 = z3_module()
-        self.step, self.lemmas = step, lemmas
-        self.solver = self.z3.SolverFor("QF_FD")
+        self.step, self.lemmas, self.initial = step, lemmas, initial
         names = dict.fromkeys((*step.wrong_state, *step.wrong_step))
         false = self.z3.BoolVal(False)
         wrong = {name: (step.wrong_state.get(name, false), step.wrong_step.get(name, false)) for name in names}
@@ -92,12 +97,19 @@ class Unrolling:
         self.copies: list[list[Term]] = []
         self.extended, self.questions, self.hopeless = 0, 0, False
         self.clean: dict[str, int] = {}
-        first = state_terms(step.machine, "@0")
-        for role in step.machine.roles:
+        self.begin()
+
+    def begin(self) -> None:
+        """Takes a new solver and asserts everything again."""
+        self.solver = self.z3.SolverFor("QF_FD")
+        first = state_terms(self.step.machine, "@0")
+        for role in self.step.machine.roles:
             self.solver.add(*first[role.counter].well_formed())
-        if initial:
-            self.solver.add(self.z3.substitute(step.initial, *self._names(0)))
+        if self.initial:
+            self.solver.add(self.z3.substitute(self.step.initial, *self._names(0)))
         self._assert_lemmas(0)
+        for number in range(self.extended):
+            self.extend(number)
 
     def _names(self, number: int) -> list[tuple[Term, Term]]:
         """What the terms of the relation are called at the step from state `number` on."""
@@ -156,7 +168,7 @@ class Unrolling:
             index = ways[pick] if len(ways) > 1 else ways[0]
             after = take(machine, state, index)
             if after is None:
-                raise RuntimeError(f"step {number} of the schedule found by Z3 cannot be taken: the readings differ")
+                raise NotASchedule(f"step {number} of the schedule found by Z3 cannot be taken: the readings differ")
             found.append(index)
             state = after
         return tuple(found)
@@ -204,8 +216,12 @@ def deepen(
 def _ask(
     unrolling: Unrolling, length: int, names: list[str], left: list[str], result: Bounded, start: float, timeout: float
 ) -> bool:
-    """Finds all violations of exactly this length; whether there was time for it."""
+    """Finds all violations of exactly this length; whether there was time for it.
+
+    Raises NotASchedule if a new solver finds one too: the incremental one has been seen to, with a timeout, once.
+    """
     z3 = z3_module()
+    renewed = False
     wrong = {name: unrolling.wrong(length, name) for name in names}
     while asked_about := [name for name in names if name in left]:
         remaining = timeout - (time.perf_counter() - start) if timeout else 0.0
@@ -218,8 +234,15 @@ def _ask(
         unrolling.solver.add(z3.Implies(asked, z3.Or([wrong[name] for name in asked_about])))
         answer = unrolling.solver.check(asked)
         if answer == z3.sat:
-            actions = unrolling.actions(unrolling.solver.model(), length)
-            found = violation_of(unrolling.step.machine, actions, asked_about)
+            try:
+                actions = unrolling.actions(unrolling.solver.model(), length)
+                found = violation_of(unrolling.step.machine, actions, asked_about)
+            except NotASchedule:
+                if renewed:
+                    raise
+                unrolling.begin()
+                renewed = True
+                continue
             result.violations[found.property] = found
             left.remove(found.property)
         unrolling.solver.add(z3.Not(asked))
@@ -235,7 +258,7 @@ def _ask(
 def violation_of(machine: Machine, actions: tuple[int, ...], properties: Sequence[str]) -> Violation:
     """The first of the properties that the schedule violates at its end, by the reference meaning of expressions.
 
-    Raises RuntimeError if it violates none of them: then a reading of the machine is wrong.
+    Raises NotASchedule if it violates none of them: then a reading of the machine is wrong.
     """
     states = [initial_state(machine)]
     for index in actions[:-1]:
@@ -253,7 +276,7 @@ def violation_of(machine: Machine, actions: tuple[int, ...], properties: Sequenc
     if "deadlock" in properties and stuck and not able:
         names = stuck[0] if len(stuck) == 1 else f"{', '.join(stuck[:-1])} and {stuck[-1]}"
         return Violation("deadlock", f"{names} can never run again", "", actions, False, stuck)
-    raise RuntimeError("the schedule found by Z3 violates nothing when it is executed: the readings differ")
+    raise NotASchedule("the schedule found by Z3 violates nothing when it is executed: the readings differ")
 
 
 def state_checks(machine: Machine, state: dict[str, int]) -> Iterable[Check]:
