@@ -9,13 +9,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
+from checker.prove import induction
 from checker.prove.bounded import NotASchedule, Unrolling, bounded, deepen, violation_of
-from checker.prove.induction import prove, strengthen
+from checker.prove.induction import UNLIKE, prove, strengthen
 from checker.prove.invariants import candidates
 from checker.prove.tables import Candidate
 from checker.prove.unroll import initial_state, relation, take
 from checker.prove.walk import walk
-from checker.read_z3 import z3_module
+from checker.read_z3 import number_in, z3_module
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import explore
 from spec.compile import compile_pipeline
@@ -276,6 +277,25 @@ def test_false_guesses_are_dropped_and_true_ones_kept() -> None:
     assert len(kept) > 20
     proof = prove(machine, guesses=[*guesses, *lies])
     assert set(proof.verdicts.values()) == {PROVED}
+
+
+@pytest.mark.parametrize("models", [1, UNLIKE - 1])
+def test_a_model_that_evaluation_contradicts_drops_nothing(models: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for again, with the same outcome."""
+    machine = ring()
+    arguments = relation(machine), candidates(machine), replace(walk(machine), states=[]), 1e9  # refuted by Z3 alone
+    expected = strengthen(*arguments)
+    left = [2 * len(machine.variables) * models]
+
+    def read(model: object, term: object) -> int:
+        left[0] -= 1
+        return 1 if left[0] >= 0 else number_in(model, term)
+
+    monkeypatch.setattr(induction, "number_in", read)
+    assert expected and strengthen(*arguments) == expected and left[0] < 0
+    left[0] = 1_000_000
+    with pytest.raises(RuntimeError, match="the readings differ"):
+        strengthen(*arguments)
 
 
 def guesses_width(machine: Machine) -> int:

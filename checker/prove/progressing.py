@@ -24,7 +24,7 @@ from typing import Any
 
 from checker.prove.tables import Graph, graph_of
 from checker.prove.unroll import Relation
-from checker.read_z3 import Term, conjunction, disjunction, is_true, number_in, z3_module, z3_term
+from checker.read_z3 import Term, conjunction, disjunction, is_true, z3_module, z3_term
 from spec.expr import evaluate, fields_of
 from spec.machine import Action, Machine
 
@@ -83,7 +83,7 @@ class _Attempt:
                 if place.final or any(is_true(action.guard) for _, action in self._ways(graph, location)):
                     continue
                 blocked = self._named(self._blocked(graph, location))
-                if self._possible([blocked]) is None:
+                if not self._possible([blocked]):
                     continue
                 for other, moving in enumerate(self.graphs):
                     if other != one and not self._comes_to_rest(moving, blocked, hints.setdefault((one, other), [])):
@@ -120,7 +120,7 @@ class _Attempt:
             for location, place in enumerate(graph.role.locations)
             if not place.final
         )
-        return self._possible([self._named(conjunction([*everyone, *agents, unfinished]))]) is not None
+        return self._possible([self._named(conjunction([*everyone, *agents, unfinished]))])
 
     def _named(self, term: Term) -> Term:
         self.names += 1
@@ -128,8 +128,8 @@ class _Attempt:
         self.solver.add(self.z3.Implies(name, term))
         return name
 
-    def _possible(self, terms: list[Term]) -> Any:
-        """A model of the invariant and the terms, or None."""
+    def _possible(self, terms: list[Term]) -> bool:
+        """Whether the invariant and the terms have a model."""
         left = self.remaining()
         if left <= 0:
             raise OutOfTime
@@ -137,7 +137,7 @@ class _Attempt:
         answer = self.solver.check(*terms)
         if answer == self.z3.unknown:
             raise OutOfTime
-        return self.solver.model() if answer == self.z3.sat else None
+        return bool(answer == self.z3.sat)
 
     def _comes_to_rest(self, graph: Graph, blocked: Term, hints: list[int]) -> bool:
         """Whether every cycle of the role has a location that is ruled out while `blocked` holds."""
@@ -153,16 +153,13 @@ class _Attempt:
                 return False
             hint = next((location for location in hints if location in unknown), None)
             location = self._farthest(cycle, possible) if hint is None else hint
-            model = self._possible([blocked, *_fixed(at, location)])
-            if model is None:
+            if self._possible([blocked, *_fixed(at, location)]):
+                possible.add(location)
+            else:
                 impossible.add(location)
                 if location in hints:
                     hints.remove(location)
                 hints.insert(0, location)
-            else:
-                possible.add(location)
-                if number_in(model, at) != location:
-                    raise RuntimeError("the solver's model does not satisfy what was asked")
 
     @staticmethod
     def _farthest(cycle: list[int], possible: set[int]) -> int:
