@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -279,21 +280,29 @@ def test_false_guesses_are_dropped_and_true_ones_kept() -> None:
     assert set(proof.verdicts.values()) == {PROVED}
 
 
-@pytest.mark.parametrize("models", [1, UNLIKE - 1])
-def test_a_model_that_evaluation_contradicts_drops_nothing(models: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked for again, with the same outcome."""
+@pytest.mark.parametrize(
+    "wrong", [(0,), range(UNLIKE - 1), range(0, 2 * UNLIKE, 2)], ids=["first", "in a row", "every other"]
+)
+@pytest.mark.parametrize("half", ["before", "after"])
+def test_a_model_that_evaluation_contradicts_drops_nothing(
+    wrong: Collection[int], half: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked for again, with the same outcome; but not for ever."""
     machine = ring()
     arguments = relation(machine), candidates(machine), replace(walk(machine), states=[]), 1e9  # refuted by Z3 alone
     expected = strengthen(*arguments)
-    left = [2 * len(machine.variables) * models]
+    initial = [variable.initial for variable in machine.variables]
+    size, count, always = len(initial), [0], []
 
     def read(model: object, term: object) -> int:
-        left[0] -= 1
-        return 1 if left[0] >= 0 else number_in(model, term)
+        (number, place), count[0] = divmod(count[0], 2 * size), count[0] + 1
+        if (number not in wrong and not always) or half != ("before" if place < size else "after"):
+            return number_in(model, term)
+        return 1 if half == "before" else initial[place - size]  # false of what is, or true of what is to be broken
 
     monkeypatch.setattr(induction, "number_in", read)
-    assert expected and strengthen(*arguments) == expected and left[0] < 0
-    left[0] = 1_000_000
+    assert expected and strengthen(*arguments) == expected and count[0] > 2 * size * max(wrong)
+    always.append(True)
     with pytest.raises(RuntimeError, match="the readings differ"):
         strengthen(*arguments)
 
