@@ -151,8 +151,10 @@ def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystand
         return []
     checks = []
     mine = describe(access)
-    because = f"{{}} has not executed fence.proxy.async since its generic access to {{}}, and {mine} by {role} goes"
-    because += " through the async proxy"
+    because = (
+        "{} has not executed fence.proxy.async since its generic access to {}, "
+        f"and {mine} by {role} goes through the async proxy"
+    )
     if own := needing_fence(held, access, strict):
         checks.append(Check("missing-fence", TRUE, because.format(role, own[0].object), access.object))
     for other in others:

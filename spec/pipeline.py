@@ -231,18 +231,18 @@ class Pipeline:
     def _of_its_kind(self, name: str, value: Any) -> Any:
         """A parameter's value; SpecError if it is of another kind than the default: "False" would count as true."""
         default = getattr(type(self), name)
-        if isinstance(default, bool) and value in (0, 1):
-            return bool(value)
         if isinstance(default, bool):
+            if value in (0, 1):
+                return bool(value)
             kind = "True or False"
-        elif isinstance(default, int) or default in ENDLESS:
+        elif any(vars(base).get(name) in ENDLESS for base in type(self).__mro__):
             if isinstance(value, int) or value in ENDLESS:
                 return value
-            kind = "a number"
-        elif isinstance(value, str):
-            return value
+            kind = "a number, 'all' or 'forever'"
         else:
-            kind = "a word"
+            if isinstance(value, type(default)):
+                return value
+            kind = "a word" if isinstance(default, str) else "a number"
         raise SpecError(f"{type(self).__name__}: parameter {name!r} is {kind}, not {value!r}", here())
 
     @property

@@ -223,6 +223,8 @@ def test_parameters_of_a_specification(capsys, spec_file):
     for given, said in (
         ("strict=maybe", "'strict' is True or False"),
         ("stages=two", "a number"),
+        ("stages=all", "a number"),
+        ("trips=some", "a number, 'all' or"),
         ("cluster=2", "a word"),
     ):
         code, out, err = run("spec", path, "--set", given, capsys=capsys)

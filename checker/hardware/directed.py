@@ -118,23 +118,33 @@ def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Dir
     candidates = sorted(going, key=lambda name: not _accesses(plan, name, at[name]))  # the likeliest first
 
     def gated(held: str, late: Sequence[_Copy]) -> tuple[Lowered, ...]:
-        behind: dict[int, int] = {}
-        busy: dict[int, int] = {}
-        places: set[tuple[str, int]] = set()
-        for one in copies:
-            cta = ctas[one.role]
-            if one in late and steps[one.start] - busy.get(cta, -APART) >= APART:
-                busy[cta] = steps[one.start]
-                places.add((one.role, one.node))
-            if cta in busy:
-                behind |= {steps[n]: LATE for n in one.landings}
+        busy, behind = _made_late(copies, late, ctas, steps)
         holds = {held: LATE if late else HELD}
         return tuple(
-            _gated(role, turns[role.name], at[role.name], steps[-1], holds.get(role.name, 0), landed | behind, places)
+            _gated(role, turns[role.name], at[role.name], steps[-1], holds.get(role.name, 0), landed | behind, busy)
             for role in plan.roles
         )
 
     return [Direction(gated(held, late), held, steps[-1], bool(late)) for late in chosen for held in ("", *candidates)]
+
+
+def _made_late(
+    copies: Sequence[_Copy], late: Collection[_Copy], ctas: Mapping[str, int], steps: Sequence[int]
+) -> tuple[set[tuple[str, int]], dict[int, int]]:
+    """Role and node of the copies before which the copy engine of their CTA gets much to do, so that those of `late`
+    are late; and the turns before which a copy behind such a one lands.
+    """
+    places: set[tuple[str, int]] = set()
+    behind: dict[int, int] = {}
+    busy: dict[int, int] = {}  # by CTA, since which step
+    for one in copies:
+        cta = ctas[one.role]
+        if one in late and steps[one.start] - busy.get(cta, -APART) >= APART:
+            busy[cta] = steps[one.start]
+            places.add((one.role, one.node))
+        if cta in busy:
+            behind |= {steps[n]: LATE for n in one.landings}
+    return places, behind
 
 
 def _prompt(plan: Plan, machine: Machine, actions: Sequence[int]) -> tuple[int, ...]:
