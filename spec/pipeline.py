@@ -173,7 +173,8 @@ ENDLESS = ("all", "forever")
 
 
 class Pipeline:
-    """Base class of every model. Class attributes that are plain values are its parameters; keyword arguments set them.
+    """Base class of every model. Class attributes that are plain values are its parameters; keyword arguments set them,
+    to values of the same kind. A number that may be "all" or "forever" instead is annotated `int | str`.
 
     stages: slots of barriers and tiles that do not say otherwise. trips: a number of iterations; "all" (every trip
     count from 0 on, and no end); or "forever" (no end). registers: registers per thread at launch, for setmaxnreg.
@@ -235,7 +236,9 @@ class Pipeline:
             if value in (0, 1):
                 return bool(value)
             kind = "True or False"
-        elif any(vars(base).get(name) in ENDLESS for base in type(self).__mro__):
+        elif default in ENDLESS or any(
+            str(inspect.get_annotations(base).get(name)) == "int | str" for base in type(self).__mro__
+        ):
             if isinstance(value, int) or value in ENDLESS:
                 return value
             kind = "a number, 'all' or 'forever'"
