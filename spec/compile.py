@@ -22,11 +22,12 @@ from spec.control import (
 )
 from spec.errors import Source
 from spec.expr import TRUE, Expr, Lit, all_of, any_of, where
+from spec.graph import Node, Program
 from spec.hopper import Illegal
 from spec.machine import Action, Check, Location, Machine, Role
 from spec.operations import Access
 from spec.pipeline import Pipeline
-from spec.program import Node, Program, trace_programs
+from spec.program import trace_programs
 from spec.registers import never_granted, register_way
 from spec.signals import Signals, is_false
 from spec.structure import structure_of

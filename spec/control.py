@@ -8,8 +8,8 @@ from collections.abc import Hashable
 
 from spec import operations as op
 from spec.accesses import accesses_of
+from spec.graph import Node, Program
 from spec.operations import Access
-from spec.program import Node, Program
 
 
 def blocks_inside(operation: op.Operation | None) -> bool:

@@ -10,9 +10,9 @@ from spec import operations as op
 from spec.accesses import in_locations
 from spec.control import just_waited
 from spec.expr import FALSE, TRUE, Expr, Field, Lit, any_of, where
+from spec.graph import Node, Program
 from spec.hopper import Mbarrier, Step, saturating_increment
 from spec.machine import Check
-from spec.program import Node, Program
 from spec.synchronise import Way
 from spec.variables import AGE_WIDTH, Variables
 

@@ -10,11 +10,11 @@ from spec import operations as op
 from spec.accesses import Flight
 from spec.control import blocks_inside, meeting_of
 from spec.expr import FALSE, TRUE, Expr, Field, Lit
+from spec.graph import Node, Program
 from spec.hopper import Mbarrier
 from spec.machine import Variable
 from spec.operations import Access
 from spec.pipeline import Pipeline
-from spec.program import Node, Program
 from spec.synchronise import CLUSTER_WIDTH, THREADS_WIDTH, Meeting, Shared
 from spec.words import labels
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from spec import operations as op
-from spec.program import Node
+from spec.graph import Node
 
 
 def words_of(node: Node) -> tuple[str, str]:

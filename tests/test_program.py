@@ -8,8 +8,9 @@ from checker.search import Exploration, explore, is_undetermined
 from spec import operations as op
 from spec.compile import compile_pipeline
 from spec.errors import SpecError
+from spec.graph import Program
 from spec.pipeline import Pipeline, barrier, role, tile
-from spec.program import Program, trace_programs
+from spec.program import trace_programs
 from spec.state import LAPS, PipelineState, ring_period
 
 

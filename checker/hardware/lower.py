@@ -17,10 +17,11 @@ from functools import cached_property
 
 from spec import operations as op
 from spec.errors import SpecError
+from spec.graph import Node, Program
 from spec.hopper import WARP, WARPGROUP
 from spec.operations import Access
 from spec.pipeline import Pipeline
-from spec.program import Node, Program, trace_programs
+from spec.program import trace_programs
 from spec.state import Phase
 
 CODES = (

@@ -19,8 +19,8 @@ from checker.packed import pack
 from spec import operations as op
 from spec.accesses import accesses_of
 from spec.control import blocks_inside
+from spec.graph import Program
 from spec.machine import Machine, Variable
-from spec.program import Program
 
 SAME, FEWER, MORE, OTHER, OPEN = "same", "fewer", "more", "other", "open"
 """How the sequences of a second model compare with those of a first one; open: the comparison was cut short."""

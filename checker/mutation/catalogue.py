@@ -26,8 +26,9 @@ from checker.mutation.stream import (
 from spec import operations as op
 from spec.asynchronous import IDLE
 from spec.errors import Source
+from spec.graph import Node
 from spec.pipeline import Pipeline
-from spec.program import Node, trace_programs
+from spec.program import trace_programs
 from spec.words import words_of
 
 

@@ -19,8 +19,8 @@ from checker.order.plan import Move, make_plan, refusal
 from checker.order.run import Run
 from checker.order.state import NEVER, Clock
 from spec import operations as op
+from spec.graph import Program
 from spec.pipeline import Pipeline
-from spec.program import Program
 
 
 @dataclass

@@ -37,9 +37,10 @@ from checker.trace import make_trace
 from spec import operations as op
 from spec.compile import compile_programs
 from spec.errors import SpecError
+from spec.graph import Program
 from spec.machine import LIMIT, Machine
 from spec.pipeline import Pipeline
-from spec.program import Program, trace_programs
+from spec.program import trace_programs
 
 KILLED, REFUSED, EQUIVALENT, SURVIVED, UNDECIDED, DISAGREED = (
     "killed",

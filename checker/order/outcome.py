@@ -11,8 +11,9 @@ from checker.order.run import ALTERNATIVES, Run
 from checker.order.state import Failure
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from spec import operations as op
+from spec.graph import Program
 from spec.pipeline import Pipeline
-from spec.program import Program, trace_programs
+from spec.program import trace_programs
 
 MOST_ROUNDS, MOST_EVENTS, MOST_IN_A_PHASE = 4_000, 2_000_000, 500
 """Rounds, events, and contributions to one phase after which a run without end is given up."""

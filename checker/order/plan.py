@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from spec import operations as op
 from spec.accesses import accesses_of
 from spec.control import just_waited, meeting_of
+from spec.graph import Node, Program
 from spec.operations import Access
 from spec.pipeline import Pipeline
-from spec.program import Node, Program
 
 Names = tuple[int, ...]
 """Barriers by number."""
