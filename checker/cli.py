@@ -57,8 +57,6 @@ def _pipeline(options: argparse.Namespace) -> int:
     for name in settings:
         if name not in known:
             raise UsageError(f"--{name}: {options.model} has no {name}")
-    if settings.get("cluster", "1x1") != "1x1" and options.model not in ("tma-async", "launch-control"):
-        raise UsageError(f"--cluster {settings['cluster']}: {options.model} stays in its CTA: use tma-async")
     shown = ["stages", *(name for name in ("consumers",) if name in known), *(s for s in settings if s != "stages")]
     return _finish([_check(kernel, settings, options, tuple(dict.fromkeys(shown)))], options)
 

@@ -105,6 +105,7 @@ class TransactionAsync(Pipeline):
     """
 
     _label = "transaction-async"
+    _clusters = False
     stages = 4
     consumers = 1
     bytes = 8192
@@ -139,6 +140,7 @@ class Async(Pipeline):
     """PipelineAsync: `producers` warpgroups write a stage with ordinary stores, `consumers` warpgroups read it."""
 
     _label = "async"
+    _clusters = False
     stages = 4
     consumers = 1
     producers = 1
@@ -177,6 +179,7 @@ class TmaStore(Pipeline):
     """
 
     _label = "tma-store"
+    _clusters = False
     stages = 2
     consumers = 1
     bytes = 8192
@@ -216,6 +219,7 @@ class OrderedSequence(Pipeline):
     """
 
     _label = "ordered-sequence"
+    _clusters = False
     stages = 2
     consumers = 2
 

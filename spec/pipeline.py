@@ -199,6 +199,8 @@ class Pipeline:
     """
 
     default_period: ClassVar[int] = 0
+    _clusters: ClassVar[bool] = True
+    """Whether the kernel has a meaning in a cluster of several CTAs."""
 
     def __init__(self, **parameters: Any) -> None:
         self._tracer: Tracer | None = None
@@ -210,6 +212,8 @@ class Pipeline:
         self._arrays: dict[str, Array] = {}
         self._cta = 0
         self._shape = Cluster.parse(self.cluster)
+        if self._shape.size > 1 and not self._clusters:
+            raise SpecError(f"cluster {self.cluster}: {self.name} stays in its CTA: use 1x1, or tma-async", here())
         from spec.layout import lay_out
 
         self.layout = lay_out(self)

@@ -167,7 +167,7 @@ MISTAKES = [
     (("pipeline", "--consumers", "9000"), "--consumers: 9000: use a whole number from 1 to 7"),
     (("pipeline", "--cluster", "5x4"), "--cluster: 5x4: use XxY with 1 to 16 CTAs"),
     (("pipeline", "--cluster", "big"), "--cluster: big: use XxY with 1 to 16 CTAs"),
-    (("pipeline", "async", "--cluster", "2x1"), "--cluster 2x1: async stays in its CTA"),
+    (("pipeline", "async", "--cluster", "2x1"), "cluster 2x1: async stays in its CTA"),
     (("pipeline", "--bytes", "40"), "--bytes: 40: use a multiple of 16"),
     (("pipeline", "--bytes", "0"), "--bytes: 0: use a whole number from 16"),
     (("pipeline", "--trips", "-1"), "--trips: -1: use a whole number from 0"),
