@@ -12,9 +12,8 @@ from typing import Any
 
 from spec.errors import SpecError
 from spec.gemm import SCHEDULES, Gemm
+from spec.validate import SHARED_OF_CTA
 
-CAPACITY = 232_448
-"""sm90_smem_capacity_bytes (sm90_common.inl:57)."""
 MBARRIER_PAIR = 16
 """The full and the empty barrier of one stage."""
 ALIGNMENT = 128
@@ -71,7 +70,7 @@ def epilogue_policy(
 
 
 def mainloop_stages(
-    m: int, n: int, k: int, *, bits_a: int = 16, bits_b: int = 16, carveout: int = 0, capacity: int = CAPACITY
+    m: int, n: int, k: int, *, bits_a: int = 16, bits_b: int = 16, carveout: int = 0, capacity: int = SHARED_OF_CTA
 ) -> int:
     """StageCountAutoCarveout (G:69-85): the stages that fit beside `carveout` bytes, the epilogue's storage."""
     stage = _round_up(m * k * bits_a // 8 + n * k * bits_b // 8, ALIGNMENT) + MBARRIER_PAIR

@@ -9,15 +9,31 @@ from typing import Any, TypeAlias
 
 from spec.errors import SpecError
 from spec.handles import Array, Tile
-from spec.layout import Component
+from spec.layout import ALIGNMENT, MBARRIER_BYTES, Component
 from spec.pipeline import BarrierDeclaration, Parameter, Pipeline, TileDeclaration
 from spec.state import PipelineState
+from spec.validate import SHARED_OF_CTA
 
 Names: TypeAlias = Callable[[Any], tuple[str, ...]]
 """Names that depend on the owner."""
 
 COPY_BYTES = 16
 """Bulk copies move multiples of 16 bytes (PTX ISA 9.7.9.25.4)."""
+
+
+FRACTION = 512
+"""What most_bytes gives is a multiple: A and B, each in up to 16 parts that can be copied."""
+
+
+def most_bytes(stages: int, buffers: int) -> int:
+    """How large each of the buffers can be in the shared memory of a CTA, beside two barriers for every stage."""
+    barriers = 2 * (-(-stages * MBARRIER_BYTES // ALIGNMENT) * ALIGNMENT)
+    return max(FRACTION, (SHARED_OF_CTA - barriers) // max(1, buffers) // FRACTION * FRACTION)
+
+
+def defined_in(kernel: type[Pipeline], parameter: str) -> str:
+    """The module of the class from which a kernel has the default of a parameter."""
+    return next((base.__module__ for base in kernel.__mro__ if parameter in vars(base)), "")
 
 
 def one_part(owner: Pipeline) -> tuple[str, ...]:

@@ -56,9 +56,13 @@ def placed(where: Source | None) -> Iterator[None]:
 
 
 def here() -> Source | None:
-    """The line of the user's file that is running; None if it is the checker that calls."""
+    """The line of the user's file that is running; None if it is the checker that calls, or a module of spec that is
+    imported.
+    """
     frame = sys._getframe(1)
     while frame.f_back is not None and (frame.f_code.co_filename.startswith(_SPEC) or "<" in frame.f_code.co_filename):
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return None
         frame = frame.f_back
     name = frame.f_code.co_filename
     return None if name.startswith((_SPEC, _CHECKER)) else Source(name, frame.f_lineno)

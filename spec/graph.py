@@ -45,3 +45,5 @@ class Program:
     role: str
     home: str = ""
     """What the names of its CTA's things begin with, see spec.cluster."""
+    where: Source | None = field(default=None, compare=False, repr=False)
+    """The role's declaration."""

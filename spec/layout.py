@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spec.errors import SpecError, placed
+from spec.errors import Source, SpecError, placed
 from spec.handles import Array, Barrier, Tile
 from spec.hopper import COUNT_LIMIT
 from spec.operations import Access
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from spec.pipeline import Pipeline
 
 MBARRIER_BYTES = 8
+ALIGNMENT = 128
+"""Of what is declared without an address."""
 
 
 class Component:
@@ -61,13 +63,14 @@ class Region:
 class Layout:
     """All regions; `arrivals`: the init count of every mbarrier that is initialised before the roles start;
     `barriers`: the declarations that are barriers; `slots`: how many slots each declaration has; `holds`: the tag of
-    what a buffer holds at the start."""
+    what a buffer holds at the start; `places`: where each declaration is written, if it is known."""
 
     regions: tuple[Region, ...]
     arrivals: dict[str, int]
     barriers: tuple[str, ...]
     slots: dict[str, int]
     holds: dict[str, Hashable]
+    places: dict[str, Source | None]
 
     def overlaps(self) -> list[tuple[Region, Region]]:
         """Pairs of objects that share bytes without being declared to."""
@@ -115,7 +118,7 @@ def lay_out(pipeline: Pipeline) -> Layout:
                 start = starts[shares[0]] + pipeline.value(declaration.offset)
         if start is None:
             start = _align(free[space])
-            free[space] = start + stride * (slots - 1) + size if slots else start
+            free[space] = start + max(stride, size) * slots
         starts[name] = start
         for slot, cta in ((slot, cta) for slot in range(slots) for cta in _ctas_of(pipeline, space)):
             label = pipeline._shape.home(cta) * (space != "global") + (f"{name}[{slot}]" if slots > 1 else name)
@@ -129,7 +132,8 @@ def lay_out(pipeline: Pipeline) -> Layout:
                 arrivals.update((region.object, count) for region in regions if region.declaration == name)
     _bind(pipeline, declared, regions)
     barriers = tuple(name for name, declaration in declared.items() if isinstance(declaration, BarrierDeclaration))
-    return Layout(tuple(regions), arrivals, barriers, counts, holds)
+    places = {name: declaration.where for name, declaration in declared.items()}
+    return Layout(tuple(regions), arrivals, barriers, counts, holds, places)
 
 
 def _check(pipeline: Pipeline, declared: dict[str, BarrierDeclaration | TileDeclaration]) -> None:
@@ -231,4 +235,4 @@ def _extent(pipeline: Pipeline, declaration: BarrierDeclaration | TileDeclaratio
 
 
 def _align(address: int) -> int:
-    return (address + 127) // 128 * 128
+    return (address + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT

@@ -6,6 +6,9 @@ that each iteration finds its own data.
 
 from __future__ import annotations
 
+from typing import Any
+
+from spec.collective import defined_in, most_bytes
 from spec.cutlass import (
     EPILOGUE_BARRIER,
     WAIT_AGAIN,
@@ -25,7 +28,20 @@ STAGE_BYTES = 32_768
 """A and B of a 128x128x64 f16 stage."""
 
 
-class TmaAsync(Pipeline):
+class _Ring(Pipeline):
+    """A ring of stages. Unless their size is given, it is the class's own, or less if a CTA has no room for so many."""
+
+    def __init__(self, **parameters: Any) -> None:
+        given = {name: getattr(type(self), name, 1) for name in ("stages", "producers", "bytes")} | parameters
+        open = "bytes" not in parameters and defined_in(type(self), "bytes") == __name__
+        if open and isinstance(given["stages"], int) and isinstance(given["producers"], int):
+            most = most_bytes(given["stages"], given["stages"] * given["producers"])
+            if most < given["bytes"]:
+                parameters["bytes"] = most
+        super().__init__(**parameters)
+
+
+class TmaAsync(_Ring):
     """PipelineTmaAsync as the mainloop uses it: `producers` leaders issue TMA, `consumers` warpgroups read with WGMMA.
 
     peek: use the try functions before acquire and wait. pieces: in how many pieces each copy's bytes are signalled. In
@@ -99,7 +115,7 @@ class TmaAsync(Pipeline):
         return [array[state.index * n + part].of(state.tag) for array, n in all_parts for part in range(n)]
 
 
-class TransactionAsync(Pipeline):
+class TransactionAsync(_Ring):
     """PipelineTransactionAsync as the epilogue load uses it: one warp, whose elected lane issues TMA and then
     expects.
     """
@@ -136,7 +152,7 @@ class TransactionAsync(Pipeline):
             state = state + 1
 
 
-class Async(Pipeline):
+class Async(_Ring):
     """PipelineAsync: `producers` warpgroups write a stage with ordinary stores, `consumers` warpgroups read it."""
 
     _label = "async"
@@ -172,7 +188,7 @@ class Async(Pipeline):
             state = state + 1
 
 
-class TmaStore(Pipeline):
+class TmaStore(_Ring):
     """PipelineTmaStore as the epilogue uses it: all threads write a slot, fence and meet; warp 0 stores it and waits.
 
     The threads are `consumers` warpgroups, seen as the storing warp and all the others, each with its part of the slot.
@@ -185,8 +201,18 @@ class TmaStore(Pipeline):
     bytes = 8192
 
     pipeline = PipelineTmaStore()
-    mine = tile(bytes=lambda self: self.bytes // (4 * self.consumers))
-    rest = tile(bytes=lambda self: self.bytes - self.bytes // (4 * self.consumers))
+    mine = tile(bytes=lambda self: self.warp_bytes, stride="bytes")
+    rest = tile(
+        bytes=lambda self: self.bytes - self.warp_bytes,
+        shares="mine",
+        offset=lambda self: self.warp_bytes,
+        stride="bytes",
+    )
+
+    @property
+    def warp_bytes(self) -> int:
+        """What one warp writes of a slot."""
+        return self.bytes // (4 * self.consumers)
 
     @role(warps=1)
     def store_warp(self) -> Body:

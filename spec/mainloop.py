@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, TypeAlias
 
 from spec.asynchronous import MMA_GROUPS
-from spec.collective import Collective, Tensor
+from spec.collective import Collective, Tensor, defined_in, most_bytes
 from spec.cutlass import PipelineTmaAsync
 from spec.errors import SpecError
 from spec.hopper import WARPGROUP
@@ -236,12 +236,19 @@ def _slices(count: int) -> tuple[str, ...]:
 
 
 class Mainloop(MainloopCollective):
-    """One output tile: the elected lane of the load warp, and `consumers` warpgroups that share each stage."""
+    """One output tile: the elected lane of the load warp, and `consumers` warpgroups that share each stage. Stages
+    whose bytes are not given are smaller if a CTA has no room for so many.
+    """
 
     _label = "mainloop"
     consumers = 1
 
     def __init__(self, **parameters: Any) -> None:
+        stages = parameters.get("stages", type(self).stages)
+        sizes = [name for name in ("bytes_a", "bytes_b") if defined_in(type(self), name) == __name__]
+        if isinstance(stages, int) and len(sizes) == 2 and not set(sizes) & set(parameters):
+            most = most_bytes(stages, stages) // 2
+            parameters |= {name: min(getattr(type(self), name), most) for name in sizes}
         super().__init__(**parameters)
         self.trips = self.k_tiles
 

@@ -30,6 +30,7 @@ from spec.handles import Array, Barrier, Tile
 from spec.layout import Component
 from spec.pipeline import Pipeline, RoleDeclaration, Threads, one_iteration_each, roles_of
 from spec.state import LAPS, Count, Phase, PipelineState, ring_period
+from spec.validate import validate, validate_role
 
 MAX_LOCATIONS = 50_000
 MAX_LINES_BETWEEN_YIELDS = 200_000
@@ -41,27 +42,32 @@ _PLUMBING = frozenset(
 
 
 def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
-    """The programs of all roles of the pipeline, in declaration order."""
-    programs = []
+    """The programs of all roles of the pipeline, in declaration order; raises SpecError for what is wrong in every
+    schedule, see spec.validate.
+    """
+    programs: list[Program] = []
     roles = [(cta, *one) for cta in range(pipeline._shape.size) for one in roles_of(type(pipeline)).items()]
     for cta, name, declaration in roles:
-        if declaration.ctas is not None and cta not in declaration.ctas:
-            continue
-        with placed(place_of(declaration.body)):
+        where = place_of(declaration.body)
+        with placed(where):
             copies = pipeline.value(declaration.copies)
             threads = pipeline.value(declaration.threads)
             split = declaration.split or (threads,)
-            if sum(split) != threads:
-                raise SpecError(f"role {name} has {threads} threads and is split into {split}: the parts must add up")
+            validate_role(name, threads, split, copies, declaration.ctas, pipeline._shape)
+        if declaration.ctas is not None and cta not in declaration.ctas:
+            continue
         for copy in range(copies):
             label = pipeline._shape.home(cta) + (f"{name}{copy}" if copies > 1 else name)
             for index, part in enumerate(split):
                 full = f"{label}.{index}" if len(split) > 1 else label
                 walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta, sum(split[:index])))
-                programs.append(Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta)))
-    if not programs:
-        what = f"{pipeline.name} has no role: mark a generator method with @role(warps=1)"
-        raise SpecError(what, place_of_class(type(pipeline)))
+                programs.append(Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta), where))
+    try:
+        if not programs:
+            raise SpecError(f"{pipeline.name} has no role: mark a generator method with @role(warps=1)")
+        validate(pipeline.layout, pipeline._shape, programs, pipeline.registers)
+    except SpecError as error:
+        raise error.at(place_of_class(type(pipeline))) from None
     return tuple(programs)
 
 

@@ -47,7 +47,7 @@ class Odd(Pipeline):
     full = barrier(arrivals=1)
     x = tile(bytes=64)
     far = tile(bytes=64, space="global")
-    wide = tile(bytes=256 * 1024, slots=lambda self: int(self.what == "wide"))
+    wide = tile(bytes=226 * 1024, slots=lambda self: int(self.what == "wide"))
 
     @role(threads=lambda self: {"warps": 1024, "partial": 65}.get(self.what, 64))
     def one(self):

@@ -18,11 +18,12 @@ from functools import cached_property
 from spec import operations as op
 from spec.errors import SpecError
 from spec.graph import Node, Program
-from spec.hopper import WARP, WARPGROUP
+from spec.hopper import CTA_THREADS, WARP, WARPGROUP
 from spec.operations import Access
 from spec.pipeline import Pipeline
 from spec.program import trace_programs
 from spec.state import Phase
+from spec.validate import SHARED_OF_CTA, misaligned_copy
 
 CODES = (
     "wait",
@@ -53,11 +54,10 @@ CODES = (
 """The enumerators of `Code` in kernels/executor.cu, in order."""
 GROUPS = 8
 """wait_group has its count in the instruction: up to 7 groups may be pending."""
-MOST_THREADS = 1024
 MEETINGS = 64
 """Places where the executor's warps can meet."""
-MOST_SHARED = 226 * 1024
-"""Bytes of shared memory that a CTA can have, 227 KiB, less what the executor needs itself."""
+MOST_SHARED = SHARED_OF_CTA - 1024
+"""Bytes of shared memory that a CTA can have, less what the executor needs itself."""
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,9 @@ def lower(pipeline: Pipeline) -> Plan:
         instructions = tuple(lowering.role(program))
         roles.append(Lowered(program.name, cta, free[cta], threads, instructions))
         free[cta] += roles[-1].warps
-    if (max(free) + 1) * WARP > MOST_THREADS:
+    if (max(free) + 1) * WARP > CTA_THREADS:
         raise SpecError(
-            f"the roles need {max(free)} warps of a CTA, and one more watches: {MOST_THREADS // WARP} is most"
+            f"the roles need {max(free)} warps of a CTA, and one more watches: {CTA_THREADS // WARP} is most"
         )
     regions = {region.object: region for region in pipeline.layout.regions}
     shared = max((region.stop for region in regions.values() if region.space == "shared"), default=0)
@@ -308,6 +308,9 @@ class _Lowering:
                     yield Instruction("write", index, *self.bytes_of(access), d=number, object=access.object)
             case op.Store():
                 for source in operation.sources:
+                    wrong = misaligned_copy("the executor's store of", source.object, *self.bytes_of(source))
+                    if wrong:
+                        raise SpecError(wrong)
                     self.stores.append((role, index, source, self.output))
                     yield Instruction("store", index, *self.bytes_of(source), self.output, object=source.object)
                     self.output += source.stop - source.start

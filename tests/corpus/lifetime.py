@@ -176,8 +176,8 @@ class BarrierRegionTooSmall(Pipeline):
     stages = 2
     region = 8
     full = barrier(arrivals=1, address=0)
-    empty = barrier(arrivals=1, address=16)
-    a = tile(bytes=128, address=24)
+    empty = barrier(arrivals=1, address=24)
+    a = tile(bytes=128, address=32)
 
     @role(warps=1)
     def producer(self, at):
@@ -195,7 +195,7 @@ class BarrierRegionTooSmall(Pipeline):
 class BarrierRegionLargeEnough(BarrierRegionTooSmall):
     """The buffers start behind the last barrier."""
 
-    a = tile(bytes=128, address=32)
+    a = tile(bytes=128, address=48)
 
 
 CASES = (
