@@ -73,6 +73,13 @@ class Edit:
     argument: str = ""
 
 
+def misplaces(edit: Edit) -> bool:
+    """Whether the edited entry has its barrier where no mbarrier can lie."""
+    record = edit.records[edit.index]
+    fields = dict(zip(FIELDS[record.kind], record.values, strict=True))
+    return fields.get("smem_addr", 0) % 8 != 0 and fields.get("pred", 1) == 1
+
+
 def with_value(record: Record, name: str, value: int) -> Record:
     values = list(record.values)
     values[FIELDS[record.kind].index(name)] = value

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from log_edits import FOLDERS, config_of, edits_of, path_of, records_of, renumbered, text_of, with_value
+from log_edits import FOLDERS, config_of, edits_of, misplaces, path_of, records_of, renumbered, text_of, with_value
 from log_explained import explains
 
 from checker.frontier.box import Configuration
@@ -189,7 +189,11 @@ def test_edits_are_caught_or_legal(log: str) -> None:
     every = list(edits_of(log, 0))
     assert len(every) >= 150
     for edit in every[:: max(1, len(every) // EDITS)]:
-        result = check_records(renumbered(edit.records), "edited.log", evaluator)
+        try:
+            result = check_records(renumbered(edit.records), "edited.log", evaluator)
+        except SpecError as error:
+            assert misplaces(edit) and "a multiple of 8" in str(error), str(error)
+            continue
         seen[result.verdict] += 1
         if result.verdict == "violated":
             assert result.trace is not None and result.trace.because

@@ -22,6 +22,7 @@ from log_edits import (
     as_text,
     config_of,
     edits_of,
+    misplaces,
     path_of,
     records_of,
     renumbered,
@@ -37,6 +38,7 @@ from checker.log.synclog import Record
 from checker.log.table import recover
 from checker.log.violation import Violation
 from checker.result import PROPERTIES, Result
+from spec.errors import SpecError
 
 # ---------------------------------------------------------------- the ten logs
 
@@ -167,8 +169,13 @@ def test_every_edit_is_caught_or_legal(log: str) -> None:
     allowed: Counter[str] = Counter()
     reasons: list[str] = []
     for edit in edits_of(log, 0):
-        result = verdict_of(edit, evaluator)
         name = " ".join(edit.kind.split(" ")[:1])
+        try:
+            result = verdict_of(edit, evaluator)
+        except SpecError as error:
+            assert misplaces(edit) and "a multiple of 8" in str(error), str(error)
+            caught[name] += 1
+            continue
         if result.verdict == "violated":
             caught[name] += 1
             trace = result.trace

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from checker.log.addresses import check_addresses
 from checker.log.order import Replay
 from checker.log.shape import check_after, check_before
 from checker.log.spec import Evaluator
@@ -55,6 +56,7 @@ def check_records(records: Sequence[Record], path: str, evaluator: Evaluator, st
     trace = None
     try:
         judge(replay)
+        check_addresses(records, path)
     except Violation as violation:
         trace = _trace(violation, records, table, path)
     return Result(
