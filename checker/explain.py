@@ -32,9 +32,8 @@ _TEXTS = {
     "phase-lapped": (
         "A wait can be two phases behind its barrier, or pass on an earlier phase than it is meant for.",
         "A wait is defined for the current phase and the one just before it. One bit of parity cannot tell phase "
-        "n from phase n + 2, so a barrier that is free to run ahead makes the wait pass, or block, by accident. "
-        "The same goes for an arrival in a phase although nobody has seen the phase before it complete.",
-        "PTX ISA 9.7.13.15.4, 9.7.13.15.16",
+        "n from phase n + 2, so a barrier that is free to run ahead makes the wait pass, or block, by accident.",
+        "PTX ISA 9.7.13.15.16",
         "Let every waiter arrive on something that the barrier's next phase depends on; keep the phase across "
         "tiles; use the same period for the parity as for the slot.",
     ),
@@ -95,6 +94,15 @@ _TEXTS = {
         "PTX ISA 9.7.20.5",
         "The sum over all warps of the registers after the changes must not exceed the registers at launch, and "
         "every warp of the warpgroup must execute the instruction.",
+    ),
+    "unobserved-phase": (
+        "An arrival in a phase although nobody has seen the phase before it complete.",
+        "Before any thread arrives in a phase, some thread must have seen the phase before complete, by a test_wait or "
+        "try_wait that gave true. Without it the barrier can run ahead of those who wait on it; whether a wait can "
+        "really be lapped is what phase-lapped says.",
+        "PTX ISA 9.7.13.15.4",
+        "Let the arriving role, or one that it waits for, wait for the phase before; set observation = False on the "
+        "pipeline to look only at waits that can really be lapped.",
     ),
 }
 

@@ -23,6 +23,7 @@ PROPERTIES = (
     "smem-overlap",
     "named-barrier",
     "register-pool",
+    "unobserved-phase",
 )
 
 

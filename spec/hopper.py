@@ -361,7 +361,7 @@ def _arrive_on(b: Mbarrier, expected: Expr, tx: Expr, count: int, observe: bool)
     if observe and count:
         illegal.append(
             Illegal(
-                "phase-lapped",
+                "unobserved-phase",
                 ~b.observed,
                 "an arrival in a phase before any test_wait or try_wait has seen the last one complete (9.7.13.15.4)",
             )

@@ -11,7 +11,7 @@ from spec.accesses import in_locations
 from spec.control import just_waited
 from spec.expr import FALSE, TRUE, Expr, Field, Lit, any_of, where
 from spec.graph import Node, Program
-from spec.hopper import Mbarrier, Step, saturating_increment
+from spec.hopper import Illegal, Mbarrier, Step, saturating_increment
 from spec.machine import Check
 from spec.synchronise import Way
 from spec.variables import AGE_WIDTH, Variables
@@ -158,7 +158,7 @@ class Signals:
 def step_of(b: Mbarrier, operation: op.Operation, *, observe: bool = True) -> Step:
     """What an init, inval, transaction or arrival does to a barrier, in its .shared::cluster form where it is remote.
 
-    observe: demand of arrivals what the ISA does (9.7.13.15.4).
+    observe: demand of arrivals what the ISA does (9.7.13.15.4), with the way to ask for less.
     """
     match operation:
         case op.Init():
@@ -179,8 +179,17 @@ def step_of(b: Mbarrier, operation: op.Operation, *, observe: bool = True) -> St
             name, step = "arrive_expect_tx", hopper.arrive_expect_tx(b, expect or 0, count, observe=observe)
         case _:
             raise AssertionError(f"{operation} does not signal a mbarrier")
+    step = replace(step, illegal=tuple(_optional(part) for part in step.illegal))
     far = operation.remote if isinstance(operation, op.Init | op.Inval) else operation.cta >= 0
     return hopper.remote(name, step) if far else step
+
+
+def _optional(part: Illegal) -> Illegal:
+    """The rule on unobserved phases names the option of a pipeline that leaves it out."""
+    if part.property != "unobserved-phase":
+        return part
+    less = "observation=False looks only at waits that can really be lapped"
+    return replace(part, because=f"{part.because}; {less}")
 
 
 def is_false(condition: Expr) -> bool:

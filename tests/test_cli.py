@@ -66,7 +66,16 @@ def test_a_proof_is_one_line_per_property_and_the_summary(capsys):
     assert code == 0 and err == ""
     assert [line.split() for line in properties] == [
         ["proved", id]
-        for id in ("deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "tx-count", "exit-hazard")
+        for id in (
+            "deadlock",
+            "race",
+            "stale-read",
+            "phase-lapped",
+            "arrival-count",
+            "tx-count",
+            "exit-hazard",
+            "unobserved-phase",
+        )
     ]
     assert summary.startswith("verify: PROVED tma-async stages=4 consumers=1  540 states  ")
 

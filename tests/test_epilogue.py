@@ -35,7 +35,16 @@ def test_is_proved(schedule, reuse, delay):
     result = check(schedule=schedule, reuse_smem_c=reuse, delay_tma_store=delay, **SMALL)
     assert result.verdict == PROVED
     assert result.scope == {"trips": 2}
-    asked = {"deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "tx-count", "missing-fence"}
+    asked = {
+        "deadlock",
+        "race",
+        "stale-read",
+        "phase-lapped",
+        "arrival-count",
+        "tx-count",
+        "missing-fence",
+        "unobserved-phase",
+    }
     assert asked <= {finding.id for finding in result.findings}
 
 

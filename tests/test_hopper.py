@@ -60,7 +60,7 @@ class Machine:
     def apply(self, step: Step) -> bool:
         """Takes a step; whether it was legal, apart from the observation rule."""
         value = lambda expr: evaluate(expr, self.state)
-        legal = not any(value(part.when) for part in step.illegal if part.property != "phase-lapped")
+        legal = not any(value(part.when) for part in step.illegal if part.property != "unobserved-phase")
         self.completions += value(step.completes)
         after = {name: value(expr) for name, expr in step.then.items() if name in self.state}
         self.state.update(after)
@@ -223,7 +223,7 @@ def test_tokens_pass_after_one_phase_and_are_undefined_after_two():
 
 def test_an_arrival_in_a_phase_whose_predecessor_nobody_saw():
     b: Mbarrier = replace(Mbarrier.initialised(2), observed=Lit(0, 1))
-    illegal: list[Expr] = [part.when for part in hopper.arrive(b).illegal if part.property == "phase-lapped"]
+    illegal: list[Expr] = [part.when for part in hopper.arrive(b).illegal if part.property == "unobserved-phase"]
     assert [evaluate(when, {}) for when in illegal] == [1]
 
 

@@ -203,11 +203,11 @@ def corpus(id: str) -> Pipeline:
 
 
 CONDITIONS: list[tuple[Any, str, Callable[..., Any], Pipeline, str]] = [
-    (signals, "_must_know", nothing, corpus("D11c self"), "phase-lapped"),
+    (signals, "_must_know", nothing, corpus("D11c self"), "unobserved-phase"),
     (signals, "_any_order", nothing, corpus("F06"), "tx-count"),
     (signals, "_not_last", nothing, NotAlwaysLast(), "arrival-count"),
     (signals, "_must_have_passed", nothing, Lapped(), "phase-lapped"),
-    (signals, "_observed", lambda *_: True, NobodyLooks(), "phase-lapped"),
+    (signals, "_observed", lambda *_: True, NobodyLooks(), "unobserved-phase"),
     (signals, "_must_not_be_early", nothing, SkipsAPhase(), "phase-lapped"),
     (signals, "not_initialised", nothing, corpus("R18 sync"), "barrier-init"),
     (signals, "not_initialised", nothing, InvalidatedTooEarly(), "barrier-init"),

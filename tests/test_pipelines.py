@@ -12,11 +12,11 @@ from spec.pipeline import Pipeline, Threads, role
 from spec.state import PipelineState
 
 PROPERTIES = {
-    "tma-async": "deadlock race stale-read phase-lapped arrival-count tx-count exit-hazard",
-    "transaction-async": "deadlock race stale-read phase-lapped arrival-count tx-count exit-hazard",
-    "async": "deadlock race stale-read phase-lapped arrival-count",
+    "tma-async": "deadlock race stale-read phase-lapped arrival-count tx-count exit-hazard unobserved-phase",
+    "transaction-async": "deadlock race stale-read phase-lapped arrival-count tx-count exit-hazard unobserved-phase",
+    "async": "deadlock race stale-read phase-lapped arrival-count unobserved-phase",
     "tma-store": "deadlock race stale-read missing-fence named-barrier",
-    "ordered-sequence": "deadlock race stale-read phase-lapped arrival-count",
+    "ordered-sequence": "deadlock race stale-read phase-lapped arrival-count unobserved-phase",
 }
 WITH_CONSUMERS = tuple(PROPERTIES)
 SIZES = [

@@ -17,7 +17,7 @@ from spec.mainloop import Mainloop
 
 SMALL: dict[str, Any] = {"stages": 2, "k_tiles": 2, "subtiles": 2, "stages_c": 2, "stages_d": 1}
 """Sizes at which a kernel's stages are used more than once."""
-CARRIED = ("deadlock", "race", "phase-lapped", "arrival-count", "tx-count")
+CARRIED = ("deadlock", "race", "phase-lapped", "arrival-count", "tx-count", "unobserved-phase")
 """What a state that is not advanced can break; its tags would name the same data twice, so stale-read says nothing."""
 
 

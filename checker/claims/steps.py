@@ -65,7 +65,7 @@ def before_settling(b: Mbarrier, step: Step, arrivals: int) -> tuple[Expr, Expr]
 
 def legal(step: Step) -> Expr:
     """Nothing that PTX forbids, the observation rule apart."""
-    return all_of(~part.when for part in step.illegal if part.property != "phase-lapped")
+    return all_of(~part.when for part in step.illegal if part.property != "unobserved-phase")
 
 
 def same(one: Mbarrier, other: Mbarrier) -> Expr:

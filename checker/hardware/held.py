@@ -18,7 +18,7 @@ from spec.compile import compile_programs
 from spec.errors import SpecError
 from spec.pipeline import Pipeline
 
-CHECKED = ("deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "tx-count")
+CHECKED = ("deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "tx-count", "unobserved-phase")
 """What a recorded run can show to be violated."""
 
 

@@ -33,6 +33,7 @@ CHECKED = (
     "exit-hazard",
     "smem-overlap",
     "named-barrier",
+    "unobserved-phase",
 )
 """What a log can show to be violated; it does not record setmaxnreg."""
 

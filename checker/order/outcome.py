@@ -190,7 +190,8 @@ def applicable(pipeline: Pipeline, programs: tuple[Program, ...]) -> tuple[str, 
     operations = [node.operation for program in programs for node in program.nodes]
     copies = any(isinstance(one, op.Load) for one in operations)
     touches = any(isinstance(one, op.Touch | op.Store | op.Load) for one in operations)
-    waits = any(isinstance(one, op.Wait) for one in operations)
+    waited = {one.barrier for one in operations if isinstance(one, op.Wait)}
+    arrives = {one.barrier for one in operations if isinstance(one, op.Arrive) and one.count}
     tagged = any(
         isinstance(one, op.Touch | op.Store) and any(tag is not None for tag in one.tags) for one in operations
     )
@@ -198,7 +199,7 @@ def applicable(pipeline: Pipeline, programs: tuple[Program, ...]) -> tuple[str, 
         "deadlock": True,
         "race": touches,
         "stale-read": tagged,
-        "phase-lapped": waits,
+        "phase-lapped": bool(waited),
         "arrival-count": any(isinstance(one, op.Arrive) for one in operations),
         "tx-count": copies or any(isinstance(one, op.Transaction) for one in operations),
         "barrier-init": any(isinstance(one, op.Init | op.Inval) for one in operations),
@@ -207,5 +208,6 @@ def applicable(pipeline: Pipeline, programs: tuple[Program, ...]) -> tuple[str, 
         "exit-hazard": copies or pipeline.strict,
         "named-barrier": any(isinstance(one, op.NamedSync) for one in operations),
         "register-pool": any(isinstance(one, op.Setmaxnreg) for one in operations),
+        "unobserved-phase": pipeline.observation and not waited.isdisjoint(arrives),
     }
     return tuple(property for property, applies in found.items() if applies)

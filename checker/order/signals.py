@@ -48,7 +48,7 @@ def contribute(run: Run, role: int, move: Move) -> None:
     assert operation is not None
     effect = steps.signal(barrier.parts, operation, observe, observed)
     for property, because in effect.illegal:
-        happened = property != "phase-lapped"
+        happened = property != "unobserved-phase"
         reached = within(run, role, number) if happened else run.now(role)
         run.fail(property, f"{use.name}: {because}", use.name, reached, (role, state.at[role]), happened=happened)
     if run.halted:

@@ -266,7 +266,13 @@ CASES = (
     (
         "D05 one by one",
         LanesArriveOneByOne(trips=2),
-        {"deadlock": "consumer", "phase-lapped": "full", "stale-read": "buf", "race": "buf"},
+        {
+            "deadlock": "consumer",
+            "phase-lapped": "full",
+            "unobserved-phase": "full",
+            "stale-read": "buf",
+            "race": "buf",
+        },
         (LanesArriveOneByOne(lanes=1),),
     ),
     ("D09", ArrivesOnOneBranch(trips=2), {"deadlock": "consumer"}, (ArrivesAndWaitsOnOneBranch(trips=4),)),

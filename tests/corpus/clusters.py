@@ -157,7 +157,7 @@ CASES = (
     (
         "D38",
         LocalFormOfRemoteArrive(),
-        {"race": "b", "stale-read": "b", "phase-lapped": "empty[1]", "deadlock": "producer0"},
+        {"race": "b", "stale-read": "b", "unobserved-phase": "empty[1]", "deadlock": "producer0"},
         (MulticastReleasedLocally(arrivals=2, remote=True),),
     ),
     (

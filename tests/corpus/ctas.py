@@ -222,7 +222,7 @@ CASES = (
     (
         "D38 local form",
         LocalFormOfRemoteArrive(),
-        {"deadlock": "cta0.producer", "race": "b", "stale-read": "b", "phase-lapped": "cta1.empty"},
+        {"deadlock": "cta0.producer", "race": "b", "stale-read": "b", "unobserved-phase": "cta1.empty"},
         (HalvesOfB(),),
     ),
     ("D32 one partition", NobodyMeets(), {"deadlock": "partition_a"}, (NobodyMeets(everybody=True),)),

@@ -166,13 +166,20 @@ CASES = (
     (
         "F02",
         PrologueWithoutAcquire(stages=1, extra=1, trips=2),
-        {"race": "a", "arrival-count": "full", "phase-lapped": "full", "deadlock": "consumer", "stale-read": "a"},
+        {
+            "race": "a",
+            "arrival-count": "full",
+            "phase-lapped": "full",
+            "unobserved-phase": "full",
+            "deadlock": "consumer",
+            "stale-read": "a",
+        },
         (PrologueWithoutAcquire(), PrologueWithoutAcquire(stages=1), PrologueWithoutAcquire(trips=1)),
     ),
     (
         "F04",
         ProducerTail(stages=1, advances=False, trips=1),
-        {"deadlock": "producer", "phase-lapped": "empty"},
+        {"deadlock": "producer", "phase-lapped": "empty", "unobserved-phase": "empty"},
         (ProducerTail(), ProducerTail(trips=0), ProducerTail(trips=1)),
     ),
     ("F11", OneRoleFinishesEarly(helper_needed=2), {"deadlock": "producer"}, (OneRoleFinishesEarly(),)),

@@ -289,19 +289,39 @@ CASES = (
     (
         "D08",
         EmptyTileArrivesOnly(trips=4),
-        {"deadlock": "producer", "stale-read": "buf", "race": "buf", "phase-lapped": "full"},
+        {
+            "deadlock": "producer",
+            "stale-read": "buf",
+            "race": "buf",
+            "phase-lapped": "full",
+            "unobserved-phase": "full",
+        },
         (EmptyTileShakesHands(trips=4), EmptyTileDoesNothing(trips=4)),
     ),
     (
         "D15",
         CalledAgainWithoutDraining(),
-        {"arrival-count": "full", "phase-lapped": "full", "race": "a", "stale-read": "a", "deadlock": "consumer"},
+        {
+            "arrival-count": "full",
+            "phase-lapped": "full",
+            "unobserved-phase": "full",
+            "race": "a",
+            "stale-read": "a",
+            "deadlock": "consumer",
+        },
         (CalledAgainWithoutDraining(drain=True), CalledAgainWithoutDraining(calls=1)),
     ),
     (
         "D15 drained",
         CalledAgainWithoutDraining(drain=True, loads=1),
-        {"stale-read": "a", "phase-lapped": "full or empty", "race": "a", "deadlock": "producer", "exit-hazard": "a"},
+        {
+            "stale-read": "a",
+            "phase-lapped": "full or empty",
+            "unobserved-phase": "full or empty",
+            "race": "a",
+            "deadlock": "producer",
+            "exit-hazard": "a",
+        },
         (CalledAgainWithoutDraining(drain=True, loads=4, stages=2, calls=3),),
     ),
     (
