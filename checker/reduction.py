@@ -25,8 +25,15 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
     lapped, or passes as before. An arrival that is made while only bytes are missing underflows at once, which is a
     violation that the hardware could show as well. If the phase could do without this arrival, then now another one
     comes after its completion, and before any waiter can have seen that: a violation too (ISA 9.7.13.15.4; it is why a
-    barrier is not `plain` without waiters, or where that is not demanded). Where bytes are announced by expect_tx
-    alone, an arrival is prompt only if it does not complete the phase: then it commutes with the announcement. An
+    barrier is not `plain` without waiters, or where that is not demanded). That
+    arrivals commute with bytes holds only where bytes cannot come between the last two arrivals of a phase that would
+    be complete without them, so `plain` demands that the barrier is `balanced`: whoever issues a copy or executes
+    expect_tx makes an arrival of its own that belongs to it, and nothing between the two waits. Then the bytes of a
+    phase are announced when its arrivals have been made, in whichever order, and it completes when these bytes have
+    landed. (Not so with arrivals A and B, where an expect_tx waits for something that B's role does after B: with A
+    first, B completes the phase before the expect_tx. Nor with a complete_tx that an expect_tx follows.) Where bytes
+    are
+    announced by expect_tx alone, an arrival is prompt only if it does not complete the phase. An
     arrival from another CTA could be made too late instead, when the CTA of the barrier has exited; it is prompt only
     while some role there must see another phase before it can end, and that is the current one. (An access to another
     CTA's memory needs no such care: the first access of its chain is not prompt, and nothing in the chain makes the CTA
@@ -39,11 +46,13 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
 No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing is put off for
 ever.
 
-Lazy copies. A copy that signals barrier b lands only where some role stands at an operation on b other than an
-arrival or a copy, or has only just waited there, or where nothing else can happen. An expect_tx counts only while no
-arrival is pending: otherwise the landing cannot complete the phase, and the two commute. Landing can enable only a
-wait on b. In all other states it commutes with the step after it, or that step is an access to the bytes in flight,
-which is a race, or an arrival that underflows.
+Lazy copies. A copy that signals a `balanced` barrier b lands only where some role stands at an operation on b other
+than an arrival or a copy, or has only just waited there, or where nothing else can happen. An expect_tx counts only
+while no arrival is pending: otherwise the landing cannot complete the phase, and the two commute. An arrival cannot
+complete a phase whose bytes are in flight, so that it commutes too. Landing can enable only a wait on b. In all other
+states it commutes with the step after it, or that step is an access to the bytes in flight, which is a race, or an
+arrival that underflows. Where b is not balanced an arrival may complete the phase without the copy, which then counts
+in the next one: its copies may land in every state.
 """
 
 from __future__ import annotations
@@ -86,9 +95,13 @@ def find_reduction(machine: Machine) -> Reduction:
     prompt = tuple(_prompt_locations(machine, role, arrivals, plain) for role in machine.roles)
     barriers = [_signalled(machine, action) for action in machine.actions if action.location is None]
     pending = {info.name: info.pending for info in machine.structure.barriers}
+    balanced = {info.name for info in machine.structure.barriers if info.balanced}
     return Reduction(
         prompt,
-        tuple(tuple(_stands_at(role, barrier) for role in machine.roles) for barrier in barriers),
+        tuple(
+            tuple(_stands_at(role, barrier) if barrier in balanced else _anywhere(role) for role in machine.roles)
+            for barrier in barriers
+        ),
         tuple(tuple(_expects_at(role, barrier) for role in machine.roles) for barrier in barriers),
         tuple(Field(pending[barrier], widths[pending[barrier]]) == 0 for barrier in barriers),
     )
@@ -113,6 +126,10 @@ def _stands_at(role: Role, barrier: str) -> frozenset[int]:
         if (place.object == barrier and place.kind not in ("arrive", "load", "local", "expect"))
         or barrier in place.just_waited
     )
+
+
+def _anywhere(role: Role) -> frozenset[int]:
+    return frozenset(range(len(role.locations)))
 
 
 def _may_find_it_gone(action: Action) -> bool:

@@ -69,12 +69,16 @@ def explore(
     reduced: leave out schedules as checker.reduction and checker.symmetry argue; then only whether something is
     violated means anything.
     """
-    search = _Search(pack(machine, exchange=reduced), limit, timeout, memory, stop_at_first)
+    search = Search(pack(machine, exchange=reduced), limit, timeout, memory, stop_at_first)
     search.reduced, search.enough = reduced, enough
     return search.run()
 
 
-class _Search:
+class Search:
+    """One search. hurried: the actions that were prompt somewhere; left_flying: some state was left without its copies
+    landing.
+    """
+
     def __init__(self, packed: PackedMachine, limit: int, timeout: float, memory: int, stop_at_first: bool) -> None:
         self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
         self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
@@ -93,6 +97,8 @@ class _Search:
         numbers = {role.name: 1 << number for number, role in enumerate(packed.machine.roles)}
         self.movers = [numbers.get(action.role, 0) for action in packed.machine.actions]
         self.taken = bytearray(len(packed.machine.actions))
+        self.hurried: set[int] = set()
+        self.left_flying = False
         self.offsets = array("Q", [0])
         self.result = Exploration()
 
@@ -168,6 +174,8 @@ class _Search:
             if not self.reduced or not out:
                 for agent in agents:
                     agent(state, out, bad)
+            else:
+                self.left_flying = True
             refused = False
             if bad:
                 halted, refused = self._record(bad, position)
@@ -207,6 +215,7 @@ class _Search:
         if bad:
             self._record(bad, position, (first, *path))
         movers = 0
+        self.hurried.update(path)
         for action in path:
             self.taken[action] = 1
             movers |= self.movers[action]

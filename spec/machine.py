@@ -131,9 +131,12 @@ class BarrierInfo:
     unseen: tuple[tuple[str, str], ...]
     """(role, variable) of each role that waits on it."""
     plain: bool = False
-    """Only arrivals, in phases that are observed, bytes, and blocking waits or try_waits by parity."""
+    """Only arrivals, in phases that are observed, balanced bytes, and blocking waits or try_waits by parity."""
     announces: bool = False
     """Some bytes are announced or completed by an operation of their own, apart from arrivals and copies."""
+    balanced: bool = True
+    """Whoever issues copies that signal it announces their bytes with an arrival of its own, without a wait in between,
+    so that a phase cannot complete while a copy that counts in it has not landed."""
 
 
 @dataclass(frozen=True)

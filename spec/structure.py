@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import gcd
 
 from spec import operations as op
-from spec.control import blocks_inside
+from spec.control import blocks_inside, is_local
 from spec.expr import Expr, Field
 from spec.machine import BarrierInfo, CopyInfo, Progress, Structure
 from spec.variables import BarrierPlan, Variables
@@ -22,13 +22,46 @@ def _barrier_info(v: Variables) -> Iterable[BarrierInfo]:
         unseen = tuple((role, var.name) for (role, barrier), var in v.unseen.items() if barrier == name)
         plan = v.plans[name]
         names = (name_of(b.phase), name_of(b.pending), name_of(b.tx))
-        yield BarrierInfo(name, plan.arrivals, *names, unseen, _is_plain(v, name, plan), _announces(v, name))
+        balanced = _is_balanced(v, name)
+        plain = balanced and _is_plain(v, name, plan)
+        yield BarrierInfo(name, plan.arrivals, *names, unseen, plain, _announces(v, name), balanced)
 
 
 def _announces(v: Variables, name: str) -> bool:
     return any(
         isinstance(node.operation, op.Transaction) and node.operation.barrier == name for _, _, node in v.nodes()
     )
+
+
+def _is_balanced(v: Variables, name: str) -> bool:
+    """Every expect_tx on the barrier is followed at once by an arrival of its thread. The bytes that a role announces
+    there are those of the copies that it issues, with nothing in between that could make it wait; where copies come
+    from other CTAs, every arrival announces bytes.
+    """
+    home = next(region.cta for region in v.pipeline.layout.regions if region.object == name)
+    far = any(
+        barrier == name and program.me.cta != home
+        for program, _, node in v.nodes()
+        if isinstance(node.operation, op.Load)
+        for _, barrier in node.operation.destinations
+    )
+    for program, _, node in v.nodes():
+        operation = node.operation
+        if isinstance(operation, op.Transaction) and operation.barrier == name:
+            following = [program.nodes[to].operation for to in node.successors.values()]
+            if operation.bytes < 0 or not all(_arrives_on(one, name) for one in following):
+                return False
+        if far and isinstance(operation, op.Arrive) and operation.barrier == name and not operation.expect:
+            return False
+        goes_on = isinstance(operation, op.Arrive | op.Load | op.Transaction) or is_local(operation)
+        counts = (node.ahead, *(drift[2] for drift in node.drift))
+        if not far and not goes_on and any(ahead.get(name, 0) for ahead in counts):
+            return False
+    return True
+
+
+def _arrives_on(operation: op.Operation | None, name: str) -> bool:
+    return isinstance(operation, op.Arrive) and operation.barrier == name and operation.count > 0
 
 
 def _is_plain(v: Variables, name: str, plan: BarrierPlan) -> bool:
