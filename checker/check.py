@@ -147,7 +147,8 @@ def _by_search(machine: Machine, asked: Sequence[str], reduced: bool, bounds: di
         exploration = explore(machine, **bounds, enough=ENOUGH)
     shortest = bool(exploration.violations) and exploration is not quick
     why = is_undetermined(exploration) or _vacuous(machine, exploration)
-    violations = {**({} if quick is None else quick.violations), **exploration.violations}
+    known = {} if quick is None or exploration.complete else quick.violations
+    violations = {**known, **exploration.violations}
     return _Answer(
         "search",
         tuple(_finding(machine, property, violations, why) for property in asked),

@@ -95,7 +95,13 @@ class Search:
         self.exchanges: dict[Takes, int] = {}
         self.exchange = Exchange(packed)
         numbers = {role.name: 1 << number for number, role in enumerate(packed.machine.roles)}
-        self.movers = [numbers.get(action.role, 0) for action in packed.machine.actions]
+        final = {role.name: [place.final for place in role.locations] for role in packed.machine.roles}
+        self.fails = [action.fails and not final[action.role][action.target or 0] for action in packed.machine.actions]
+        self.polls = any(self.fails)
+        self.movers = [
+            0 if fails else numbers.get(action.role, 0)
+            for action, fails in zip(packed.machine.actions, self.fails, strict=True)
+        ]
         self.taken = bytearray(len(packed.machine.actions))
         self.hurried: set[int] = set()
         self.left_flying = False
@@ -171,7 +177,7 @@ class Search:
                 for number, agent in enumerate(agents):
                     if awaited >> number & 1 or (expected >> number & 1 and packed.drained[number](state)):
                         agent(state, out, bad)
-            if not self.reduced or not out:
+            if not self.reduced or not out or (self.polls and all(self.fails[action] for action, _ in out)):
                 for agent in agents:
                     agent(state, out, bad)
             else:
@@ -333,9 +339,11 @@ class Search:
         return self._run_prompt(next(successor for action, successor in out if action == first))[:2]
 
     def _find_stuck_roles(self) -> None:
-        """A role that has not ended and that can never run again, while others go on for ever.
+        """A role that has not ended and that can never run again, while others go on for ever; or that does nothing any
+        more but fail tests, which is no step of it.
 
-        `moves[i]` collects the roles that can still take a step at or after state i, until nothing is added.
+        `moves[i]` collects the roles that can still take a step at or after state i, until nothing is added. A state in
+        which nobody can is shown before one in which some go on.
         """
         moves = [0] * len(self.order)
         edges, movers, offsets = self.edges, self.edge_movers, self.offsets
@@ -355,13 +363,20 @@ class Search:
                 if can != before:
                     moves[state] = can
                     changed = True
+        found = -1
         for position, can in enumerate(moves):
-            if can == everyone:
+            if can == everyone or (found >= 0 and can):
                 continue
-            stuck = tuple(role for role in self._unfinished(self.order[position]) if not can >> role & 1)
-            if stuck and not self._undefined_later(position):
-                self._deadlock(stuck, position)
-                return
+            stuck = self._stuck(position, can)
+            if stuck and not self._undefined_later(position) and (found < 0 or not can):
+                found = position
+                if not can:
+                    break
+        if found >= 0:
+            self._deadlock(self._stuck(found, moves[found]), found)
+
+    def _stuck(self, position: int, can: int) -> tuple[int, ...]:
+        return tuple(role for role in self._unfinished(self.order[position]) if not can >> role & 1)
 
     def _undefined_later(self, position: int) -> bool:
         """Whether a step that was not followed is what keeps the role from running: then the role is not to blame."""

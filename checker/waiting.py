@@ -62,12 +62,15 @@ def find_cycle(machine: Machine, state: State, stuck: Sequence[str]) -> tuple[st
 
 
 def reproduces(machine: Machine, state: State, trace: Trace) -> bool:
-    """The roles that the trace calls blocked are blocked, and for a deadlock of all roles nothing can happen at all."""
+    """The roles that the trace calls blocked have not ended and can do nothing there, or nothing but fail a test."""
     for entry in trace.blocked:
         role = next(role for role in machine.roles if role.name == entry.role)
         place = state[role.counter]
         can_run = any(
-            action.location == place and action.role == role.name and evaluate(action.guard, state)
+            action.location == place
+            and action.role == role.name
+            and evaluate(action.guard, state)
+            and not (action.fails and action.target is not None and not role.locations[action.target].final)
             for action in machine.actions
         )
         if can_run or role.locations[place].final:

@@ -169,8 +169,11 @@ class _Compiler:
             accesses = self._access_checks(program, node) if not prefix else []
             checks = (*(check_of(part, thing) for part in way.illegal if not is_false(part.when)), *accesses)
             name = f"{program.name}@{at} {op_text} {thing}".rstrip()
+            fails = isinstance(node.operation, op.Wait) and way.answer is False
             self.actions.append(
-                Action(name, program.name, op_text, thing, at, target, way.guard, way.updates, checks, node.source)
+                Action(
+                    name, program.name, op_text, thing, at, target, way.guard, way.updates, checks, node.source, fails
+                )
             )
 
     def _homes(self) -> dict[str, None]:

@@ -62,6 +62,8 @@ class Action:
     updates: tuple[tuple[str, Expr], ...]
     checks: tuple[Check, ...]
     source: Source
+    fails: bool = False
+    """A try_wait or test_wait that answers False: a role that does nothing else for ever is stuck."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ takes finitely many steps. Actions without a role only change variables that the
 many values: their graph must have no cycle either, so that between two steps of roles only finitely many of them
 happen.
 
-A is first the set of all actions, then all but the answers False of try_wait and test_wait: those let a role spin
-without doing anything, and leaving them out leaves a step that can be taken instead, if the first thing still holds.
+A test that fails lets a role spin without doing anything, and a role that does nothing else is stuck. So A is first all
+actions but the answers False of try_wait and test_wait from which the role can come back by nothing but such answers,
+then all but the answers False: leaving them out leaves a step that can be taken instead, if the first thing still holds.
 """
 
 from __future__ import annotations
@@ -44,19 +45,37 @@ def never_stuck(step: Relation, invariant: Sequence[Term], remaining: Callable[[
     if not _agents_come_to_rest(machine):
         return "actions without a role could go on for ever"
     reason = ""
-    spins = frozenset(index for index, action in enumerate(machine.actions) if _spins(machine, action))
-    for left_out in dict.fromkeys((frozenset[int](), spins)):
+    fails = frozenset(index for index, action in enumerate(machine.actions) if action.fails)
+    for left_out in dict.fromkeys((_spins(machine, fails), fails)):
         reason = _Attempt(step, invariant, left_out, remaining).reason()
         if not reason:
             return ""
     return reason
 
 
-def _spins(machine: Machine, action: Action) -> bool:
-    if action.location is None or not action.op.endswith(": False"):
+def _spins(machine: Machine, fails: frozenset[int]) -> frozenset[int]:
+    """The failing tests that lie on a cycle of failing tests."""
+    actions = [machine.actions[index] for index in fails]
+    ways = {(one.role, one.location): set[int | None]() for one in actions}
+    for one in actions:
+        ways[one.role, one.location].add(one.target)
+
+    def comes_back(role: str, target: int | None, home: int | None) -> bool:
+        seen, todo = set[int | None](), [target]
+        while todo:
+            here = todo.pop()
+            if here == home:
+                return True
+            if here not in seen:
+                seen.add(here)
+                todo += ways.get((role, here), ())
         return False
-    role = next(role for role in machine.roles if role.name == action.role)
-    return bool(role.locations[action.location].waits_for)
+
+    return frozenset(
+        index
+        for index in fails
+        if comes_back(machine.actions[index].role, machine.actions[index].target, machine.actions[index].location)
+    )
 
 
 class _Attempt:
