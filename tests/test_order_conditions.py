@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from corpus_table import CASES
 
-from checker.order import confirm, ctas, lifetime, meetings, memory, order, signals
+from checker.order import confirm, ctas, lifetime, meetings, memory, order, phases, signals
 from checker.order.run import Run
 from checker.result import PROVED
 from checker.search import explore
@@ -204,9 +204,9 @@ def corpus(id: str) -> Pipeline:
 
 CONDITIONS: list[tuple[Any, str, Callable[..., Any], Pipeline, str]] = [
     (signals, "_must_know", nothing, corpus("D11c self"), "unobserved-phase"),
-    (signals, "_any_order", nothing, corpus("F06"), "tx-count"),
-    (signals, "_not_last", nothing, NotAlwaysLast(), "arrival-count"),
-    (signals, "_must_have_passed", nothing, Lapped(), "phase-lapped"),
+    (phases, "_any_order", nothing, corpus("F06"), "tx-count"),
+    (phases, "_not_last", nothing, NotAlwaysLast(), "arrival-count"),
+    (phases, "_must_have_passed", nothing, Lapped(), "phase-lapped"),
     (signals, "_observed", lambda *_: True, NobodyLooks(), "unobserved-phase"),
     (signals, "_must_not_be_early", nothing, SkipsAPhase(), "phase-lapped"),
     (signals, "not_initialised", nothing, corpus("R18 sync"), "barrier-init"),

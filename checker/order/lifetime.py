@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from checker.order import signals, steps
+from checker.order import phases, signals, steps
 from checker.order.plan import Move
 from checker.order.state import NEVER, join
 
@@ -33,7 +33,7 @@ def live(run: Run, role: int, move: Move) -> None:
     elif move.kind == "inval":
         _must_be_unused(run, role, move, step)
     barrier.parts = effect.parts
-    signals.next_stage(run, number, run.publish(role))
+    phases.next_stage(run, number, run.publish(role))
     state.clock[role] = barrier.completions[-1]
     if move.kind == "inval":
         barrier.dead = (*barrier.dead, barrier.stage)
@@ -45,6 +45,17 @@ def live(run: Run, role: int, move: Move) -> None:
         barrier.unfenced[role] = barrier.hidden[role] = NEVER
 
 
+def nobody_may_stand_there(run: Run, number: int) -> None:
+    """In this run, no role has come to a wait on the barrier that has just been invalidated."""
+    barrier, name = run.state.barriers[number], run.plan.barriers[number].name
+    for role, at in enumerate(run.state.at):
+        move = run.plan.moves[role][at]
+        if run.state.inside[role] < 0 and move.kind in ("wait", "token") and move.thing == number:
+            because = f"{name}: inval while {run.plan.programs[role].name} stands at a wait on it"
+            reached = join(run.now(role), barrier.completions[-1])
+            run.fail("barrier-init", because, name, reached, happened=True)
+
+
 def _must_be_unused(run: Run, role: int, move: Move, step: tuple[int, int]) -> None:
     """Everything that was done to the barrier is before its inval."""
     barrier, use = run.state.barriers[move.thing], run.plan.barriers[move.thing]
@@ -54,6 +65,6 @@ def _must_be_unused(run: Run, role: int, move: Move, step: tuple[int, int]) -> N
             because = f"{use.name}: {move.kind} while {run.plan.programs[other].name} may still use it"
             reached = join(run.now(role), run.clock_at(other, event))
             run.fail("barrier-init", because, use.name, reached, step, beyond=run.clock_at(other, event + 1))
-    if any(bytes for bytes, _ in barrier.contributions):
+    if any(one.role < 0 for one in barrier.contributions):
         because = f"{use.name}: {move.kind} while bytes of its current phase may still be in flight"
         run.fail("barrier-init", because, use.name, run.now(role), step, astray=True)

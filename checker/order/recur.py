@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterable
 
 from checker.order.run import Run
-from checker.order.state import NEVER, Clock, Spans
+from checker.order.state import NEVER, Clock, Contribution, Spans
 from checker.order.steps import FAR
 
 
@@ -90,12 +90,14 @@ class _Situation:
                 tuple((role, rank(role, event)) for role, event in sorted(b.hidden.items())),
                 tuple((role, rank(role, event)) for role, event in sorted(b.used.items())),
                 b.expected,
-                b.landed,
                 b.copies,
                 b.copied,
                 tuple((bytes, role, rank(role, event)) for bytes, role, event in b.open_expects),
                 tuple((role, rank(role, event)) for role, event in b.open_arrivals),
-                tuple((bytes, self._clock(clock)) for bytes, clock in b.contributions),
+                tuple(
+                    (one.moved, one.role, rank(one.role, one.event) if _is_marked(one) else -1, self._clock(one.clock))
+                    for one in b.contributions
+                ),
             )
 
     def _clock(self, clock: Clock) -> tuple[int, ...]:
@@ -138,6 +140,8 @@ class _Situation:
                 marks[role].add(event)
             for role, event in b.open_arrivals:
                 marks[role].add(event)
+            for contribution in filter(_is_marked, b.contributions):
+                marks[contribution.role].add(contribution.event)
         for number, m in enumerate(state.meetings):
             marks[run.roles + len(state.barriers) + number].add(m.stage - 1)
             if m.completions:
@@ -153,6 +157,11 @@ class _Situation:
         for role in range(self.run.roles):
             if last[role]:
                 marks[role].add(last[role] - 1)
+
+
+def _is_marked(contribution: Contribution) -> bool:
+    """Whether it matters which other contributions are after it: it has bytes, and is no copy that lands."""
+    return bool(contribution.moved) and contribution.role >= 0
 
 
 def _ends(spans: Spans) -> tuple[int, ...]:

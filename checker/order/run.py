@@ -213,6 +213,8 @@ class Run:
             signals.land(self, role, move)
         elif move.kind == "wait":
             signals.passed(self, role, move, done)
+        elif move.kind == "inval":
+            lifetime.nobody_may_stand_there(self, move.thing)
         self.may_end(role)
         return True
 

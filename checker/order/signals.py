@@ -5,10 +5,7 @@ everything is before it. Then
 
   - a contribution (arrival, expect_tx, complete_tx, bytes of a copy) must know the current stage, else it can be
     counted in an earlier phase;
-  - a phase must not complete before all its contributions have been made, in any order of them. It completes only with
-    no arrival pending, so all arrivals are needed; if every expect_tx by itself is before some arrival, the tx-count is
-    positive from then on until all bytes have landed. An expect_tx that no arrival follows is allowed only if the bytes
-    that can land before it are less than those that have been announced for certain;
+  - a phase must not complete before all its contributions have been made, in any order of them (phases);
   - who stands at a wait, or has passed one and done nothing since that others can notice, must be before the completion
     of the next phase, else the wait can be lapped; who comes to a wait must know the stage before the one it waits for;
   - somebody must be known to have seen the last phase complete when an arrival is made (9.7.13.15.4).
@@ -18,12 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from checker.order import ctas, memory, steps
+from checker.order import ctas, memory, phases, steps
 from checker.order.plan import BarrierUse, Move
 from checker.order.state import NEVER, BarrierState, Clock, join
-from checker.order.steps import Effect
 from spec import operations as op
-from spec.hopper import COUNT_LIMIT
 
 if TYPE_CHECKING:
     from checker.order.run import Run
@@ -39,11 +34,11 @@ def contribute(run: Run, role: int, move: Move) -> None:
     if move.far >= 0:
         ctas.reach(run, role, move.far, use.name)
         _must_be_visible(run, role, number)
-    if not (isinstance(operation, op.Arrive) and operation.count == 0 and not use.tokens and known >= barrier.first):
+    if known < barrier.first or not phases.changes_nothing(operation, use):
         _must_know(run, role, number, known)
     observed, observe = True, run.plan.pipeline.observation
     arrival = isinstance(operation, op.Arrive)
-    if arrival and observe and barrier.stage > barrier.first and known == barrier.stage:
+    if arrival and observe and barrier.parts.alive and barrier.stage > barrier.first and known == barrier.stage:
         observed = _observed(barrier, use, role, clock)
     assert operation is not None
     effect = steps.signal(barrier.parts, operation, observe, observed)
@@ -57,8 +52,7 @@ def contribute(run: Run, role: int, move: Move) -> None:
         barrier.used[role] = event
     if arrival:
         barrier.arrived[role] = barrier.stage
-    _add(barrier, operation, role, event, run.publish(role))
-    _settle(run, number, effect)
+    phases.contribute(run, number, operation, effect, role, event)
 
 
 def may_signal(run: Run, role: int, number: int) -> None:
@@ -119,8 +113,7 @@ def _land_one(run: Run, role: int, move: Move, number: int) -> None:
         barrier.copies = True
         if piece == 0:
             state.log.append((~role, node, number, stage))
-        _add(barrier, move.operation, role, event, clock)
-        _settle(run, number, effect)
+        phases.land(run, number, effect, role, event, clock)
 
 
 def wait(run: Run, role: int, move: Move) -> bool:
@@ -132,7 +125,7 @@ def wait(run: Run, role: int, move: Move) -> bool:
     parity = int(operation.phase)
     distance = 1 - parity if role in barrier.fresh else move.node.distance
     known = _knowledge(run, role, number)
-    passes, illegal = steps.wait(barrier.parts, parity, barrier.stage - barrier.seen[role], distance)
+    passes, illegal = steps.wait(barrier.parts, parity, _completed_since(barrier, barrier.seen[role]), distance)
     if passes and operation.remote:
         for property, because in steps.remote_wait(operation.kind):
             step = (role, state.at[role])
@@ -172,7 +165,9 @@ def wait_token(run: Run, role: int, move: Move) -> bool:
     state, number = run.state, move.thing
     barrier, use = state.barriers[number], run.plan.barriers[number]
     event = state.done[role]
-    passes, illegal = steps.wait_with_token(barrier.parts, barrier.stage - barrier.arrived.get(role, barrier.stage))
+    passes, illegal = steps.wait_with_token(
+        barrier.parts, _completed_since(barrier, barrier.arrived.get(role, barrier.stage))
+    )
     for property, because in illegal:
         run.fail(property, f"{use.name}: {because}", use.name, _behind(run, role, number), happened=True)
         run.diverged = run.diverged or because
@@ -185,127 +180,6 @@ def wait_token(run: Run, role: int, move: Move) -> bool:
         if use.invals:
             barrier.used[role] = event
     return passes
-
-
-# ---------------------------------------------------------------- phases
-
-
-def _add(barrier: BarrierState, operation: op.Operation, role: int, event: int, clock: Clock) -> None:
-    """One more contribution to the current phase."""
-    bytes = 0
-    match operation:
-        case op.Arrive(count=0):
-            return
-        case op.Arrive():
-            barrier.expected += (operation.expect or 0) * operation.count
-            if barrier.open_expects:
-                barrier.open_expects = [one for one in barrier.open_expects if clock[one[1]] <= one[2]]
-        case op.Transaction():
-            bytes = max(0, -operation.bytes)
-            barrier.expected += max(0, operation.bytes)
-            barrier.landed += bytes
-    if barrier.open_arrivals:
-        barrier.open_arrivals = [one for one in barrier.open_arrivals if clock[one[0]] <= one[1]]
-    if isinstance(operation, op.Arrive) and operation.kind == "no_complete":
-        barrier.open_arrivals.append((role, event))
-    elif isinstance(operation, op.Transaction) and operation.bytes > 0:
-        barrier.open_expects.append((operation.bytes, role, event))
-    barrier.contributions.append((bytes, clock))
-    barrier.shared = join(barrier.shared, clock)
-
-
-def _settle(run: Run, number: int, effect: Effect) -> None:
-    """A contribution has been made. With no arrival pending, could another order have completed the phase before?"""
-    barrier = run.state.barriers[number]
-    barrier.parts = effect.parts
-    if effect.completes or barrier.parts.pending == 0:
-        _any_order(run, number)
-    if effect.completes:
-        _not_last(run, number)
-        _complete(run, number)
-    elif barrier.parts.pending == 0 and barrier.parts.negative:
-        _too_many_bytes(run, number)
-
-
-def _too_many_bytes(run: Run, number: int) -> None:
-    """All arrivals have been made, and more bytes have landed than were expected: the phase could end before."""
-    barrier, use = run.state.barriers[number], run.plan.barriers[number]
-    reached = run.everything()
-    reached[run.roles + number] = barrier.stage
-    because = f"{use.name}: more bytes are delivered than were expected"
-    run.diverge("tx-count", because, use.name, reached, None)
-
-
-def _complete(run: Run, number: int) -> None:
-    """The phase completes, in this run by its last contribution."""
-    barrier = run.state.barriers[number]
-    stage = barrier.stage
-    assert barrier.shared is not None
-    clock = next_stage(run, number, barrier.shared)
-    _must_have_passed(run, number, stage, clock)
-
-
-def _must_have_passed(run: Run, number: int, stage: int, clock: Clock) -> None:
-    """Whoever waited for the phase before is before the completion of this one."""
-    barrier = run.state.barriers[number]
-    for who, (seen, event, stand) in barrier.required.items():
-        role = ~who if who < 0 else who
-        if seen == stage and clock[role] <= event:
-            name, waiter = run.plan.barriers[number].name, run.plan.programs[role].name
-            because = f"{name}: it completes another phase although {waiter} may not have seen the last one: lapped"
-            reached = join(clock, run.clock_at(role, stand))
-            run.fail("phase-lapped", because, name, reached)
-            run.diverged = run.diverged or because
-
-
-def next_stage(run: Run, number: int, clock: Clock) -> Clock:
-    barrier = run.state.barriers[number]
-    clock = clock.copy()
-    barrier.stage += 1
-    barrier.copied = barrier.copies
-    barrier.copies = False
-    clock[run.roles + number] = barrier.stage
-    barrier.completions.append(clock)
-    barrier.shared = None
-    barrier.expected = barrier.landed = 0
-    barrier.contributions, barrier.open_expects, barrier.open_arrivals = [], [], []
-    return clock
-
-
-def _any_order(run: Run, number: int) -> None:
-    """Whether the contributions of the current phase fill it in every order of them, and only all together."""
-    barrier, use = run.state.barriers[number], run.plan.barriers[number]
-    certain = barrier.expected - sum(bytes for bytes, _, _ in barrier.open_expects)
-    for _, role, event in barrier.open_expects:
-        others = [one for one in barrier.contributions if one[1][role] <= event]
-        if sum(bytes for bytes, _ in others) >= certain:
-            because = f"{use.name}: nothing orders an expect_tx before the last arrival of its phase"
-            reached = _all_of(run, number, [clock for _, clock in others])
-            run.diverge("tx-count", because, use.name, reached, (role, run.node_of(role, event)))
-    if barrier.expected > COUNT_LIMIT or barrier.landed > COUNT_LIMIT:
-        because = f"{use.name}: the tx-count can leave its range of +-(2^20-1) bytes"
-        reached = _all_of(run, number, [clock for bytes, clock in barrier.contributions if not bytes])
-        reached[run.roles + number] = barrier.stage
-        run.diverge("tx-count", because, use.name, reached, None)
-
-
-def _not_last(run: Run, number: int) -> None:
-    """Whether each arrive.noComplete is before some other contribution, now that all of them are known."""
-    barrier, use = run.state.barriers[number], run.plan.barriers[number]
-    for role, event in barrier.open_arrivals:
-        others = [one for one in barrier.contributions if one[1][role] <= event]
-        because = f"{use.name}: arrive.noComplete may be the last arrival of its phase"
-        reached = join(_all_of(run, number, [clock for _, clock in others]), run.clock_at(role, event))
-        run.fail("arrival-count", because, use.name, reached, (role, run.node_of(role, event)))
-
-
-def _all_of(run: Run, number: int, clocks: list[Clock]) -> Clock:
-    """After these contributions to the current phase, its bytes landed where they can."""
-    reached = [0] * run.plan.width
-    for clock in clocks:
-        reached = list(map(max, reached, clock))
-    reached[run.roles + number] = run.state.barriers[number].stage + 1
-    return reached
 
 
 # ---------------------------------------------------------------- who knows what
@@ -380,6 +254,11 @@ def _knowledge(run: Run, role: int, number: int) -> int:
         _learn(run, role, number)
         return barrier.stage
     return known
+
+
+def _completed_since(barrier: BarrierState, stage: int) -> int:
+    """Phases that have completed since; an inval completes none."""
+    return max(0, barrier.stage - stage - (not barrier.parts.alive))
 
 
 def _learn(run: Run, role: int, number: int) -> None:

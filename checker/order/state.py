@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from checker.order.plan import Plan
 from checker.order.steps import Parts
@@ -45,6 +46,17 @@ class Failure:
     length: int = 0
 
 
+class Contribution(NamedTuple):
+    """What an event of a role, or of ~role a piece of the copy that it has issued, adds to a phase: the bytes by which
+    it moves the tx-count, and the clock that it is published with.
+    """
+
+    moved: int
+    clock: Clock
+    role: int
+    event: int
+
+
 @dataclass(slots=True)
 class BarrierState:
     """One mbarrier. stage: completions, inits and invals so far; first: the stage of its first phase;
@@ -58,9 +70,12 @@ class BarrierState:
     witness: by role, (stage, event): who is past that event shows that the stage was reached.
     arrived: by role, the stage of its last arrival. unfenced, hidden: by role, when it fences its init, and
     when it makes it visible to other CTAs.
-    copies, copied: a copy is counted in this phase, or was in the last. contributions: (bytes landed, clock).
-    open_expects: (bytes, role, event) that no arrival of this phase is known to follow; open_arrivals: (role, event) of
-    arrivals that must not be last. used: by role, its last event here, where it matters.
+    copies, copied: a copy is counted in this phase, or was in the last. contributions: to this phase, in the order of
+    the run; expected: the bytes that they announce. highest, lowest: what the tx-count does not exceed in any order
+    of them (+-NEVER: that it can leave its range is known).
+    open_expects: (bytes, role, event) that must be before the completion and that no arrival of this phase is known to
+    follow; open_arrivals: (role, event) of arrivals that must not be last. used: by role, its last event here, where it
+    matters.
     """
 
     parts: Parts
@@ -78,12 +93,13 @@ class BarrierState:
     hidden: dict[int, int] = field(default_factory=dict)
     used: dict[int, int] = field(default_factory=dict)
     expected: int = 0
-    landed: int = 0
+    highest: int = 0
+    lowest: int = 0
     copies: bool = False
     copied: bool = False
     open_expects: list[tuple[int, int, int]] = field(default_factory=list)
     open_arrivals: list[tuple[int, int]] = field(default_factory=list)
-    contributions: list[tuple[int, Clock]] = field(default_factory=list)
+    contributions: list[Contribution] = field(default_factory=list)
 
     def copy(self) -> BarrierState:
         return BarrierState(
@@ -102,7 +118,8 @@ class BarrierState:
             dict(self.hidden),
             dict(self.used),
             self.expected,
-            self.landed,
+            self.highest,
+            self.lowest,
             self.copies,
             self.copied,
             list(self.open_expects),

@@ -44,6 +44,11 @@ class Parts(NamedTuple):
         """More bytes have landed than were expected."""
         return bool(self.tx >> TX_WIDTH - 1)
 
+    @property
+    def balance(self) -> int:
+        """The tx-count: bytes expected less bytes landed."""
+        return self.tx - (self.negative << TX_WIDTH)
+
 
 class Effect(NamedTuple):
     """What an operation leaves, whether it completes the phase, and what it must not have met."""
