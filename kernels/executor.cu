@@ -41,7 +41,7 @@ enum Code : int {
   INVAL,          // a: barrier
   WAIT_TOKEN,     // a: barrier
   MEET,           // a: who meets, b: warps
-  NOTHING,        // an instruction that is left out on the GPU
+  NOTHING,        // an instruction that is left out on the GPU; any other code traps
 };
 
 struct Instruction {
@@ -360,6 +360,7 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
     else ptx::bulk_wait_read<n>(); \
     break;
               GROUPS(0) GROUPS(1) GROUPS(2) GROUPS(3) GROUPS(4) GROUPS(5) GROUPS(6) GROUPS(7)
+              default: __trap();
             }
           }
           __syncwarp();
@@ -415,8 +416,10 @@ extern "C" __global__ void executor(const Instruction* instructions, const Role*
           }
           __syncwarp();
           break;
-        default:
+        case NOTHING:
           break;
+        default:
+          __trap();
       }
       gone = __any_sync(0xffffffffu, gone);
       if (gone) break;

@@ -10,8 +10,9 @@ the two needs can be left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from spec import operations as op
 from spec.asynchronous import Held
@@ -114,7 +115,93 @@ def accesses_of(operation: op.Operation | None) -> tuple[Access, ...]:
             return tuple(write for write, _ in operation.destinations)
         case op.Store():
             return operation.reads if operation.destination is None else (*operation.reads, operation.destination)
-    return ()
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Group() | op.Fence():
+            return ()
+        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return ()
+        case op.Choose() | op.Setmaxnreg():
+            return ()
+        case _:
+            assert_never(operation)
+
+
+def outlasts(operation: op.Operation) -> bool:
+    """The accesses that the role itself starts go on after it, until it waits for their group."""
+    match operation:
+        case op.Touch():
+            return _outlasts(operation)
+        case op.Store():
+            return True
+        case op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Group():
+            return False
+        case op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return False
+        case op.Choose() | op.Setmaxnreg():
+            return False
+        case _:
+            assert_never(operation)
+
+
+def _outlasts(touch: op.Touch) -> bool:
+    match touch.kind:
+        case "read" | "write":
+            return False
+        case "mma":
+            return True
+        case _:
+            assert_never(touch.kind)
+
+
+def expectations(operation: op.Operation | None) -> list[tuple[Access, Hashable]]:
+    """The reads of an operation that must find data of a tag; None is any data."""
+    match operation:
+        case op.Touch():
+            return _expected(operation)
+        case op.Store():
+            return list(zip(operation.sources, operation.tags, strict=True))
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Group():
+            return []
+        case op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return []
+        case op.Choose() | op.Setmaxnreg():
+            return []
+        case _:
+            assert_never(operation)
+
+
+def _expected(touch: op.Touch) -> list[tuple[Access, Hashable]]:
+    match touch.kind:
+        case "read" | "mma":
+            return list(zip(touch.accesses, touch.tags, strict=True))
+        case "write":
+            return []
+        case _:
+            assert_never(touch.kind)
+
+
+def contents(operation: op.Operation | None) -> list[tuple[Access, Hashable]]:
+    """The writes of an operation that are over with it, and the tags of what they leave in the buffers."""
+    match operation:
+        case op.Touch():
+            return _left(operation)
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Group():
+            return []
+        case op.Store() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
+            return []
+        case op.WarpSync() | op.Choose() | op.Setmaxnreg():
+            return []
+        case _:
+            assert_never(operation)
+
+
+def _left(touch: op.Touch) -> list[tuple[Access, Hashable]]:
+    match touch.kind:
+        case "read" | "mma":
+            return []
+        case "write":
+            return list(zip(touch.accesses, touch.tags, strict=True))
+        case _:
+            assert_never(touch.kind)
 
 
 def race_checks(

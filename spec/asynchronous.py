@@ -8,6 +8,7 @@ starts it until the instruction that waits for its group: that it may be over ea
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from spec import operations as op
 from spec.operations import Access
@@ -69,15 +70,17 @@ class Held:
                 return replace(self, recent=(), unordered=_unique((*self.unordered, *self.recent)))
             case op.Arrive() | op.NamedSync() | op.CtaSync() | op.ClusterArrive():
                 return replace(self, recent=(), unordered=())
-        return self
+            case op.Init() | op.Inval() | op.Wait() | op.Transaction() | op.Load() | op.Touch() | op.Store():
+                return self
+            case op.Group() | op.Fence() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
+                return self
+            case _:
+                assert_never(operation)
 
     def _next(self, operation: op.Operation) -> Held:
         match operation:
-            case op.Touch(kind="mma"):
-                held = replace(self, fresh_mma=_unique((*self.fresh_mma, *operation.accesses)))
-                return held.after(op.Group("mma_commit")) if operation.commit else held
             case op.Touch():
-                return replace(self, unfenced=_unique((*self.unfenced, *operation.accesses)))
+                return self._touched(operation)
             case op.Store():
                 writes = () if operation.destination is None else (operation.destination,)
                 return replace(
@@ -85,35 +88,12 @@ class Held:
                     fresh_reads=_unique((*self.fresh_reads, *operation.reads)),
                     fresh_writes=_unique((*self.fresh_writes, *writes)),
                 )
-            case op.Group(kind="mma_commit"):
-                return replace(self, mma=_at_most((*self.mma, self.fresh_mma), MMA_GROUPS), fresh_mma=())
-            case op.Group(kind="mma_wait"):
-                return replace(self, mma=_newest(self.mma, operation.pending))
-            case op.Group(kind="bulk_commit"):
-                return replace(
-                    self,
-                    bulk_reads=_at_most((*self.bulk_reads, self.fresh_reads), BULK_GROUPS),
-                    bulk_writes=_at_most((*self.bulk_writes, self.fresh_writes), BULK_GROUPS),
-                    fresh_reads=(),
-                    fresh_writes=(),
-                )
-            case op.Group(kind="bulk_wait_read"):
-                done = max(0, len(self.bulk_reads) - operation.pending)
-                held = replace(self, bulk_reads=((),) * done + self.bulk_reads[done:])
-                return held._without_finished_groups()
-            case op.Group(kind="bulk_wait"):
-                held = replace(
-                    self,
-                    bulk_reads=_newest(self.bulk_reads, operation.pending),
-                    bulk_writes=_newest(self.bulk_writes, operation.pending),
-                )
-                return held._without_finished_groups()
-            case op.Fence(kind="proxy_async"):
-                return replace(self, unfenced=(), unfenced_inits=(), hidden_inits=())
-            case op.Fence(kind="mbarrier_init"):
-                return replace(self, unfenced_inits=(), hidden_inits=())
-            case op.ClusterArrive(release=True):
-                return replace(self, hidden_inits=())
+            case op.Group():
+                return self._grouped(operation)
+            case op.Fence():
+                return self._fenced(operation)
+            case op.ClusterArrive():
+                return replace(self, hidden_inits=()) if operation.release else self
             case op.Init():
                 return replace(
                     self,
@@ -122,7 +102,54 @@ class Held:
                 )
             case op.Setmaxnreg():
                 return replace(self, registers=operation.registers)
-        return self
+            case op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.NamedSync() | op.CtaSync():
+                return self
+            case op.ClusterWait() | op.WarpSync() | op.Choose():
+                return self
+            case _:
+                assert_never(operation)
+
+    def _touched(self, touch: op.Touch) -> Held:
+        match touch.kind:
+            case "mma":
+                held = replace(self, fresh_mma=_unique((*self.fresh_mma, *touch.accesses)))
+                return held.after(op.Group("mma_commit")) if touch.commit else held
+            case "read" | "write":
+                return replace(self, unfenced=_unique((*self.unfenced, *touch.accesses)))
+            case _:
+                assert_never(touch.kind)
+
+    def _grouped(self, group: op.Group) -> Held:
+        match group.kind:
+            case "mma_commit":
+                return replace(self, mma=_at_most((*self.mma, self.fresh_mma), MMA_GROUPS), fresh_mma=())
+            case "mma_wait":
+                return replace(self, mma=_newest(self.mma, group.pending))
+            case "bulk_commit":
+                return replace(
+                    self,
+                    bulk_reads=_at_most((*self.bulk_reads, self.fresh_reads), BULK_GROUPS),
+                    bulk_writes=_at_most((*self.bulk_writes, self.fresh_writes), BULK_GROUPS),
+                    fresh_reads=(),
+                    fresh_writes=(),
+                )
+            case "bulk_wait_read":
+                done = max(0, len(self.bulk_reads) - group.pending)
+                return replace(self, bulk_reads=((),) * done + self.bulk_reads[done:])._without_finished_groups()
+            case "bulk_wait":
+                reads, writes = _newest(self.bulk_reads, group.pending), _newest(self.bulk_writes, group.pending)
+                return replace(self, bulk_reads=reads, bulk_writes=writes)._without_finished_groups()
+            case _:
+                assert_never(group.kind)
+
+    def _fenced(self, fence: op.Fence) -> Held:
+        match fence.kind:
+            case "proxy_async":
+                return replace(self, unfenced=(), unfenced_inits=(), hidden_inits=())
+            case "mbarrier_init":
+                return replace(self, unfenced_inits=(), hidden_inits=())
+            case _:
+                assert_never(fence.kind)
 
     def _without_finished_groups(self) -> Held:
         """Leading groups of which nothing is in progress any more; the rest keeps its order and number."""

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import assert_never
 
 from spec import hopper
 from spec import operations as op
-from spec.accesses import Bystander, Spot, accesses_of, fence_checks, in_locations, race_checks, stale_check
+from spec.accesses import (
+    Bystander,
+    Spot,
+    accesses_of,
+    contents,
+    expectations,
+    fence_checks,
+    in_locations,
+    race_checks,
+    stale_check,
+)
 from spec.control import (
     arrivals_ahead,
     before_dec,
@@ -30,6 +41,7 @@ from spec.pipeline import Pipeline
 from spec.program import trace_programs
 from spec.registers import never_granted, register_way
 from spec.signals import Signals, is_false
+from spec.state_checks import check_of, state_checks
 from spec.structure import structure_of
 from spec.synchronise import (
     ARRIVED,
@@ -48,7 +60,6 @@ from spec.synchronise import (
 from spec.variables import Copies, Variables, copies_of
 from spec.words import words_of
 
-HALTING = ("arrival-count", "tx-count", "barrier-init", "limit")
 COPIES = "copies"
 """The role that bulk copies are attributed to."""
 
@@ -82,7 +93,7 @@ class _Compiler:
         roles = tuple(self._role(program) for program in self.programs)
         for key in self.v.copies:
             self._landing(key)
-        checks = tuple(self._state_checks())
+        checks = tuple(state_checks(self.v, self.gone))
         found = {"deadlock": None}
         for check in (
             *checks,
@@ -192,32 +203,38 @@ class _Compiler:
         """
         operation = node.operation
         illegal: list[Illegal] = []
-        if isinstance(operation, op.Wait):
-            b = self.v.barriers[operation.barrier]
-            if isinstance(operation.phase, op.Token):
+        match operation:
+            case op.Wait(phase=op.Token()):
+                b = self.v.barriers[operation.barrier]
                 illegal += hopper.wait_token(b, self.v.ages[program.name, operation.barrier]).illegal
-            else:
+            case op.Wait():
                 illegal += self.signals.wait_parity(program.name, operation, node.distance).illegal
-        elif isinstance(operation, op.Setmaxnreg):
-            others = [other for other in self._at_home(program.home) if other.name != program.name]
-            over = all_of(~in_locations(self.v.counters[other.name], before_dec(other)) for other in others)
-            need = (operation.registers - self._registers(node)) * program.me.threads
-            illegal += never_granted(program.name, self.v.free[program.home], need, over)
-        elif isinstance(operation, op.Choose):
-            illegal.append(self.v.shared[f"choice {operation.name}"].too_far(program.name))
-        elif operation is None and not node.loop and self.pipeline.strict and node.held.stores():
-            illegal.append(
-                Illegal("exit-hazard", TRUE, f"{program.name} ends while its bulk stores still read shared memory")
-            )
+            case op.Setmaxnreg():
+                others = [other for other in self._at_home(program.home) if other.name != program.name]
+                over = all_of(~in_locations(self.v.counters[other.name], before_dec(other)) for other in others)
+                need = (operation.registers - self._registers(node)) * program.me.threads
+                illegal += never_granted(program.name, self.v.free[program.home], need, over)
+            case op.Choose():
+                illegal.append(self.v.shared[f"choice {operation.name}"].too_far(program.name))
+            case None:
+                if not node.loop and self.pipeline.strict and node.held.stores():
+                    because = f"{program.name} ends while its bulk stores still read shared memory"
+                    illegal.append(Illegal("exit-hazard", TRUE, because))
+            case op.Init() | op.Inval() | op.Arrive() | op.Transaction() | op.Load() | op.Touch() | op.Store():
+                pass
+            case op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.WarpSync():
+                pass
+            case op.ClusterArrive() | op.ClusterWait():
+                pass
+            case _:
+                assert_never(operation)
         return [part for part in illegal if not is_false(part.when)]
 
     def _ways(self, program: Program, node: Node) -> list[Way]:
         role, operation = program.name, node.operation
         match operation:
-            case None if node.loop:
-                return loop_ways(self.v.shared[f"loop {node.loop}"], role)
             case None:
-                return []
+                return loop_ways(self.v.shared[f"loop {node.loop}"], role) if node.loop else []
             case op.Arrive() | op.Transaction() if operation.cta >= 0:
                 far = (*self._reaches(program, operation.cta), *self._hidden_init(operation.barrier))
                 return [replace(way, illegal=(*way.illegal, *far)) for way in self.signals.ways(role, node)]
@@ -231,7 +248,7 @@ class _Compiler:
                 return cluster_wait_ways(meeting, role, exited, self._threads())
             case op.Load():
                 return [self._load_way(program, node, operation)]
-            case op.Touch(kind="write"):
+            case op.Touch() | op.Store() | op.Group() | op.Fence():
                 return [Way(TRUE, tuple(self._writes(operation)))]
             case op.NamedSync():
                 meeting = self.v.meetings[meeting_of(program, operation) or ""]
@@ -252,7 +269,8 @@ class _Compiler:
                 return choice_ways(self.v.shared[f"choice {operation.name}"], role, operation.options)
             case op.Setmaxnreg():
                 return [register_way(self.v.free[program.home], self._registers(node), program.me.threads, operation)]
-        return [Way(TRUE, ())]
+            case _:
+                assert_never(operation)
 
     def _diverged(self, program: Program, node: Node, sync: op.NamedSync) -> list[Illegal]:
         """bar.sync is .aligned (PTX ISA 9.7.13.1): all threads of a warp execute the same one, not each its own."""
@@ -334,8 +352,8 @@ class _Compiler:
                 found.append(Illegal("barrier-init", when, because.format(other.name)))
         return found
 
-    def _writes(self, touch: op.Touch) -> Iterable[tuple[str, Expr]]:
-        for access, tag in zip(touch.accesses, touch.tags, strict=True):
+    def _writes(self, operation: op.Operation) -> Iterable[tuple[str, Expr]]:
+        for access, tag in contents(operation):
             yield from self._new_content(access, Lit(self.v.tags[access.object][tag], 32))
 
     def _new_content(self, access: Access, value: Expr) -> Iterable[tuple[str, Expr]]:
@@ -362,12 +380,7 @@ class _Compiler:
             if access.space != "global" and access.cta != program.me.cta and not kinds:
                 checks += [check_of(part, access.object) for part in self._reaches(program, access.cta)]
             checks += fence_checks(role, access, node.held, self.others, strict=self.pipeline.strict)
-        expectations: list[tuple[Access, Hashable]] = []
-        if isinstance(operation, op.Touch) and operation.kind != "write":
-            expectations = list(zip(operation.accesses, operation.tags, strict=True))
-        elif isinstance(operation, op.Store):
-            expectations = list(zip(operation.sources, operation.tags, strict=True))
-        for access, tag in expectations:
+        for access, tag in expectations(operation):
             if tag is not None:
                 known = self.v.tags.get(access.object, {}).get(tag)
                 checks += stale_check(role, access, self.v.content.get(access.object), known, tag)
@@ -400,31 +413,6 @@ class _Compiler:
         role, node, _ = issues[0]
         return next(program.nodes[node].source for program in self.programs if program.name == role)
 
-    def _state_checks(self) -> Iterable[Check]:
-        layout = self.pipeline.layout
-        for one, other in layout.overlaps():
-            because = (
-                f"{one.object} [{one.start}, {one.stop}) and {other.object} [{other.start}, {other.stop}) "
-                "lie in the same bytes, which no `shares` declares"
-            )
-            yield Check("smem-overlap", TRUE, because, other.object)
-        for name, count in layout.arrivals.items():
-            if count < 1:
-                yield Check("barrier-init", TRUE, f"{name} is initialised with the arrival count {count}", name, True)
-        if self.v.copies:
-            for key, (busy, _, _) in self.v.copies.items():
-                gone = self.gone.get(self.pipeline._shape.home(key.write.cta), TRUE)
-                if not is_false(gone):
-                    whose = "all roles" if self.pipeline._shape.size == 1 else f"all roles of CTA {key.write.cta}"
-                    because = f"{whose} have ended while a copy into {key.write.object} is still in flight"
-                    yield Check("exit-hazard", gone & (busy != 0), because, key.write.object)
-            finished = all_of(self.gone.values())
-            if not is_false(finished):
-                for name, b in self.v.barriers.items():
-                    flying = any_of(busy != 0 for key, (busy, _, _) in self.v.copies.items() if key.barrier == name)
-                    because = f"{name}: all roles have ended and all copies landed, and its tx-count is not zero"
-                    yield Check("tx-count", finished & ~flying & (b.tx != 0), because, name)
-
     def _bystander(self, program: Program) -> Bystander:
         spots = [Spot(node.held, tuple(ahead)) for node, ahead in zip(program.nodes, soon(program), strict=True)]
         spots += [Spot(node.held, ()) for node in program.nodes if blocks_inside(node.operation)]
@@ -440,12 +428,3 @@ class _Compiler:
                 done = done & (arrived[program.name] != ARRIVED)
             total = total + where(done, Lit(program.me.threads, width), Lit(0, width))
         return total
-
-
-def check_of(illegal: Illegal, thing: str) -> Check:
-    because = (
-        illegal.because
-        if illegal.property in ("smem-overlap", "limit", "exit-hazard")
-        else f"{thing}: {illegal.because}"
-    )
-    return Check(illegal.property, illegal.when, because, thing, illegal.property in HALTING)

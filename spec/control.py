@@ -5,6 +5,7 @@ end.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import assert_never
 
 from spec import operations as op
 from spec.accesses import accesses_of
@@ -13,7 +14,20 @@ from spec.operations import Access
 
 
 def blocks_inside(operation: op.Operation | None) -> bool:
-    return isinstance(operation, op.CtaSync | op.WarpSync) or (isinstance(operation, op.NamedSync) and operation.blocks)
+    """The role waits inside the operation, in a location of its own."""
+    match operation:
+        case op.CtaSync() | op.WarpSync():
+            return True
+        case op.NamedSync():
+            return operation.blocks
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Touch():
+            return False
+        case op.Store() | op.Group() | op.Fence() | op.ClusterArrive() | op.ClusterWait():
+            return False
+        case op.Choose() | op.Setmaxnreg():
+            return False
+        case _:
+            assert_never(operation)
 
 
 def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
@@ -26,7 +40,12 @@ def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
             return "cluster"
         case op.WarpSync():
             return f"warp.{program.role}"
-    return None
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Touch():
+            return None
+        case op.Store() | op.Group() | op.Fence() | op.Choose() | op.Setmaxnreg():
+            return None
+        case _:
+            assert_never(operation)
 
 
 def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
@@ -38,17 +57,15 @@ def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
     for program in programs:
         for node in program.nodes:
             name = meeting_of(program, node.operation)
-            match node.operation:
-                case op.NamedSync(blocks=True):
-                    counts.setdefault(name or "", set()).add(node.operation.threads)
-                case op.WarpSync():
-                    total = sum(other.me.threads for other in programs if other.role == program.role)
-                    counts.setdefault(name or "", set()).add(total)
-                case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
-                    counts.setdefault(name or "", set()).add(None)
-                case _:
-                    continue
-            threads.setdefault(name or "", {})[program.name] = program.me.threads
+            if name is None:
+                continue
+            threads.setdefault(name, {})[program.name] = program.me.threads
+            total: int | None = None
+            if isinstance(node.operation, op.NamedSync) and node.operation.blocks:
+                total = node.operation.threads
+            elif isinstance(node.operation, op.WarpSync):
+                total = sum(other.me.threads for other in programs if other.role == program.role)
+            counts.setdefault(name, set()).add(total)
     return frozenset(name for name, found in counts.items() if found == {sum(threads[name].values())})
 
 
@@ -57,22 +74,41 @@ def final_nodes(program: Program) -> list[int]:
 
 
 def is_local(operation: op.Operation | None) -> bool:
-    return isinstance(operation, op.Touch | op.Group | op.Fence | op.Store)
+    """Accesses, groups and fences: nothing that another role could need to go on."""
+    match operation:
+        case op.Touch() | op.Group() | op.Fence() | op.Store():
+            return True
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load():
+            return False
+        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return False
+        case op.Choose() | op.Setmaxnreg():
+            return False
+        case _:
+            assert_never(operation)
 
 
 def kind_of(node: Node) -> str:
+    """What engines may know of a location's operation; see spec.machine.Location."""
     match node.operation:
         case None:
             return "loop" if node.loop else "end"
-        case op.Wait():
-            return "wait" if node.operation.kind == "wait" else "peek"
-        case op.Arrive(kind="arrive"):
-            return "arrive"
+        case op.Wait(kind=kind):
+            return "wait" if kind == "wait" else "peek"
+        case op.Arrive(kind=kind):
+            return "arrive" if kind == "arrive" else "other"
         case op.Load():
             return "load"
-        case op.Transaction() if node.operation.bytes >= 0:
-            return "expect"
-    return "local" if is_local(node.operation) else "other"
+        case op.Transaction(bytes=bytes):
+            return "expect" if bytes >= 0 else "other"
+        case op.Touch() | op.Group() | op.Fence() | op.Store():
+            return "local"
+        case op.Init() | op.Inval() | op.Choose() | op.Setmaxnreg():
+            return "other"
+        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return "other"
+        case _:
+            assert_never(node.operation)
 
 
 def just_waited(program: Program, distance: int) -> list[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import assert_never
 
 from spec import operations as op
 from spec.errors import SpecError
@@ -53,19 +54,27 @@ class Ghost:
         return isinstance(wait.phase, Phase) and (wait.phase.lineage, wait.barrier) not in self.rebase
 
     def after(self, operation: op.Operation, answer: Hashable) -> None:
-        if isinstance(operation, op.Wait) and answer is not False and not isinstance(operation.phase, op.Token):
-            self.observed[operation.barrier] = self.target(operation)
-        elif isinstance(operation, op.Arrive):
-            self.arrived[operation.barrier] = self.arrived.get(operation.barrier, 0) + operation.count
-            expected = (operation.expect or 0) * operation.count
-            self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + expected
-        elif isinstance(operation, op.Transaction):
-            self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + operation.bytes
-        elif isinstance(operation, op.Load):
-            for _, barrier in operation.destinations:
-                self.ahead[barrier] = self.ahead.get(barrier, 0) - operation.bytes
-        elif isinstance(operation, op.Choose):
-            self.choices[operation.name] = self.choices.get(operation.name, 0) + 1
+        match operation:
+            case op.Wait():
+                if answer is not False and not isinstance(operation.phase, op.Token):
+                    self.observed[operation.barrier] = self.target(operation)
+            case op.Arrive():
+                self.arrived[operation.barrier] = self.arrived.get(operation.barrier, 0) + operation.count
+                expected = (operation.expect or 0) * operation.count
+                self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + expected
+            case op.Transaction():
+                self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + operation.bytes
+            case op.Load():
+                for _, barrier in operation.destinations:
+                    self.ahead[barrier] = self.ahead.get(barrier, 0) - operation.bytes
+            case op.Choose():
+                self.choices[operation.name] = self.choices.get(operation.name, 0) + 1
+            case op.Init() | op.Inval() | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync():
+                pass
+            case op.CtaSync() | op.WarpSync() | op.ClusterArrive() | op.ClusterWait() | op.Setmaxnreg():
+                pass
+            case _:
+                assert_never(operation)
 
     def key(self, states: Iterable[PipelineState]) -> Hashable:
         """The distances of all waits to come: exact for states that live on, by parity for what is made afresh."""

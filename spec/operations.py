@@ -1,9 +1,15 @@
-"""What a role can yield: one frozen record per operation, in PTX's terms, without any meaning yet."""
+"""What a role can yield: one frozen record per operation, in PTX's terms, without any meaning yet.
+
+`Operation` is the union of all of them, and it is closed: whoever reads operations has a case for each and ends in
+`assert_never`, so that mypy lists every place that a new record must reach; and `unknown` says of what a role has
+yielded why it is none of them, before anybody reads it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from spec.errors import SpecError
 from spec.state import Phase
@@ -31,8 +37,16 @@ class Access:
         return same and self.start < other.stop and other.start < self.stop
 
 
+WaitKind: TypeAlias = Literal["wait", "try_wait", "test_wait"]
+ArriveKind: TypeAlias = Literal["arrive", "drop", "no_complete"]
+TouchKind: TypeAlias = Literal["read", "write", "mma"]
+GroupKind: TypeAlias = Literal["mma_commit", "mma_wait", "bulk_commit", "bulk_wait", "bulk_wait_read"]
+FenceKind: TypeAlias = Literal["proxy_async", "mbarrier_init"]
+RegistersKind: TypeAlias = Literal["dec", "inc"]
+
+
 @dataclass(frozen=True)
-class Operation:
+class Yielded:
     """Something that only means anything when it is yielded."""
 
     def __bool__(self) -> bool:
@@ -50,30 +64,30 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Init(Operation):
+class Init(Yielded):
     barrier: str
     count: int
     remote: bool = False
 
 
 @dataclass(frozen=True)
-class Inval(Operation):
+class Inval(Yielded):
     barrier: str
     remote: bool = False
 
 
 @dataclass(frozen=True)
-class Wait(Operation):
+class Wait(Yielded):
     """kind: "wait" blocks; "try_wait" may also give up, "test_wait" only looks: both answer True or False."""
 
     barrier: str
     phase: int | Phase | Token
-    kind: str = "wait"
+    kind: WaitKind = "wait"
     remote: bool = False
 
 
 @dataclass(frozen=True)
-class Arrive(Operation):
+class Arrive(Yielded):
     """kind: "arrive", "drop" or "no_complete"; expect: bytes of arrive.expect_tx, or None for a plain arrive.
 
     cta: the CTA of the barrier, if it is another one (the .shared::cluster form); -1 for the thread's own.
@@ -82,12 +96,12 @@ class Arrive(Operation):
     barrier: str
     count: int = 1
     expect: int | None = None
-    kind: str = "arrive"
+    kind: ArriveKind = "arrive"
     cta: int = -1
 
 
 @dataclass(frozen=True)
-class Transaction(Operation):
+class Transaction(Yielded):
     """expect_tx (bytes > 0) or complete_tx (bytes < 0) without an arrival."""
 
     barrier: str
@@ -96,7 +110,7 @@ class Transaction(Operation):
 
 
 @dataclass(frozen=True)
-class Load(Operation):
+class Load(Yielded):
     """cp.async.bulk global -> shared: written at any later time, in `pieces`, then complete_tx on the barrier.
 
     also: with .multicast::cluster, the same bytes of the other CTAs of the mask and the barriers that they signal; in
@@ -117,17 +131,17 @@ class Load(Operation):
 
 
 @dataclass(frozen=True)
-class Touch(Operation):
+class Touch(Yielded):
     """Accesses of one kind: "read" or "write" (generic, at once), "mma" (until its group is waited for)."""
 
-    kind: str
+    kind: TouchKind
     accesses: tuple[Access, ...]
     tags: tuple[Hashable, ...]
     commit: bool = False
 
 
 @dataclass(frozen=True)
-class Store(Operation):
+class Store(Yielded):
     """cp.async.bulk shared -> global: reads sources and tensormap, writes its destination, until its group is waited
     for.
     """
@@ -143,22 +157,22 @@ class Store(Operation):
 
 
 @dataclass(frozen=True)
-class Group(Operation):
+class Group(Yielded):
     """kind: "mma_commit", "mma_wait", "bulk_commit", "bulk_wait" or "bulk_wait_read"; pending: groups still allowed."""
 
-    kind: str
+    kind: GroupKind
     pending: int = 0
 
 
 @dataclass(frozen=True)
-class Fence(Operation):
+class Fence(Yielded):
     """kind: "proxy_async" (fence.proxy.async) or "mbarrier_init" (fence.mbarrier_init.release.cluster)."""
 
-    kind: str
+    kind: FenceKind
 
 
 @dataclass(frozen=True)
-class NamedSync(Operation):
+class NamedSync(Yielded):
     """bar.sync (blocks) or bar.arrive (does not): `threads` is the count that the instruction names."""
 
     id: int
@@ -167,29 +181,29 @@ class NamedSync(Operation):
 
 
 @dataclass(frozen=True)
-class CtaSync(Operation):
+class CtaSync(Yielded):
     """__syncthreads(): all threads of the CTA that have not exited."""
 
 
 @dataclass(frozen=True)
-class ClusterArrive(Operation):
+class ClusterArrive(Yielded):
     """barrier.cluster.arrive; `release`: .release (the default) or .relaxed, which orders no memory access."""
 
     release: bool = True
 
 
 @dataclass(frozen=True)
-class ClusterWait(Operation):
+class ClusterWait(Yielded):
     """barrier.cluster.wait, of the generation in which the thread has arrived."""
 
 
 @dataclass(frozen=True)
-class WarpSync(Operation):
+class WarpSync(Yielded):
     """__syncwarp(), or a barrier of one warpgroup alone: all representatives of the role."""
 
 
 @dataclass(frozen=True)
-class Choose(Operation):
+class Choose(Yielded):
     """A choice that the model cannot know and that all roles share: the n-th choice of a name is the same for all."""
 
     name: str
@@ -197,11 +211,60 @@ class Choose(Operation):
 
 
 @dataclass(frozen=True)
-class Setmaxnreg(Operation):
+class Setmaxnreg(Yielded):
     """setmaxnreg.dec or .inc to `registers` a thread, by all threads of the role."""
 
     registers: int
-    kind: str
+    kind: RegistersKind
+
+
+Operation: TypeAlias = (
+    Init
+    | Inval
+    | Wait
+    | Arrive
+    | Transaction
+    | Load
+    | Touch
+    | Store
+    | Group
+    | Fence
+    | NamedSync
+    | CtaSync
+    | ClusterArrive
+    | ClusterWait
+    | WarpSync
+    | Choose
+    | Setmaxnreg
+)
+"""All that a role can yield."""
+
+Signal: TypeAlias = Init | Inval | Arrive | Transaction
+"""What changes a mbarrier by itself, without a copy."""
+
+Meeting: TypeAlias = NamedSync | CtaSync | WarpSync | ClusterArrive | ClusterWait
+"""Barriers of threads."""
+
+OPERATIONS: tuple[type[Any], ...] = get_args(Operation)
+_KINDS = {
+    record: [(name, get_args(kind)) for name, kind in get_type_hints(record).items() if get_origin(kind) is Literal]
+    for record in OPERATIONS
+}
+
+
+def unknown(thing: object) -> str:
+    """What is wrong with something that a role has yielded: no engine knows what it does; "" if they all do.
+
+    Its class must be one of the union itself: a subclass, or an object with the same fields, may mean anything.
+    """
+    if type(thing) not in OPERATIONS:
+        bases = [base.__name__ for base in type(thing).__mro__[1:] if base in OPERATIONS]
+        why = f"{type(thing).__name__} is a subclass of {bases[0]}" if bases else repr(thing)
+        return f"a role yielded {why}, which no engine knows: yield an operation of spec.operations"
+    for name, values in _KINDS[type(thing)]:
+        if getattr(thing, name) not in values:
+            return f"a role yielded {thing!r}, whose {name} no engine knows: use {', '.join(values)}"
+    return ""
 
 
 def as_read(access: Access, proxy: str) -> Access:

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Hashable
 from dataclasses import replace
 from types import FrameType
-from typing import Any
+from typing import Any, assert_never
 
 from spec import operations as op
 from spec.asynchronous import IDLE
@@ -157,9 +157,10 @@ class _Walk:
         operation = _next_within(self.generator, send, self.where)
         if operation is not None:
             self.source = self._place()
-        if operation is not None and not isinstance(operation, op.Operation):
-            hint = "write `yield from` in front of it" if inspect.isgenerator(operation) else "yield an operation"
-            raise SpecError(f"a role yielded {operation!r}, which is not an operation: {hint}", self.source)
+        if inspect.isgenerator(operation):
+            raise SpecError("a role yielded a generator: write `yield from` in front of it", self.source)
+        if operation is not None and (wrong := op.unknown(operation)):
+            raise SpecError(wrong, self.source)
         for other, place in self.made:
             if other is not operation:
                 raise SpecError("an operation was written but never yielded: put `yield` in front of it", place)
@@ -184,11 +185,7 @@ class _Walk:
         answer = self._answer(answers) if answers else None
         self.held = self.held.after(operation)
         self.ghost.after(operation, answer)
-        if isinstance(operation, op.Arrive):
-            return op.Token(operation.barrier)
-        if isinstance(operation, op.Choose):
-            return operation.options[int(str(answer))]
-        return answer
+        return _told(operation, answer)
 
     def _distance(self, wait: op.Wait) -> int:
         """The distance of a wait. In a loop the first one of a state is known only within the laps that close it."""
@@ -329,7 +326,7 @@ class _Walk:
             return ("phase", int(value), value.flipped)
         if isinstance(value, Count):
             return ("count", value.key if self.counted or value.observer is None else None)
-        if value is None or isinstance(value, int | str | bytes | float | op.Token | op.Operation):
+        if value is None or isinstance(value, int | str | bytes | float | op.Token | op.Yielded):
             return (type(value).__name__, value)
         if isinstance(value, tuple | list):
             return (type(value).__name__, tuple(self._normal(part, name, place) for part in value))
@@ -361,11 +358,37 @@ class _Walk:
 
 
 def _answers(operation: op.Operation) -> tuple[Hashable, ...]:
-    if isinstance(operation, op.Wait) and operation.kind != "wait":
-        return (True, False)
-    if isinstance(operation, op.Choose):
-        return tuple(range(len(operation.options)))
-    return ()
+    """The answers between which an operation leaves the choice; none if the role goes on in one way only."""
+    match operation:
+        case op.Wait(kind=kind):
+            return () if kind == "wait" else (True, False)
+        case op.Choose(options=options):
+            return tuple(range(len(options)))
+        case op.Init() | op.Inval() | op.Arrive() | op.Transaction() | op.Load() | op.Touch() | op.Store():
+            return ()
+        case op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
+            return ()
+        case op.WarpSync() | op.Setmaxnreg():
+            return ()
+        case _:
+            assert_never(operation)
+
+
+def _told(operation: op.Operation, answer: Hashable) -> Hashable:
+    """The value of the yield."""
+    match operation:
+        case op.Arrive(barrier=barrier):
+            return op.Token(barrier)
+        case op.Choose(options=options):
+            return options[int(str(answer))]
+        case op.Init() | op.Inval() | op.Wait() | op.Transaction() | op.Load() | op.Touch() | op.Store():
+            return answer
+        case op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
+            return answer
+        case op.WarpSync() | op.Setmaxnreg():
+            return answer
+        case _:
+            assert_never(operation)
 
 
 def _next_within(generator: Any, send: Any, where: Source) -> op.Operation | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from spec.expr import TRUE, Expr, Field, Lit
 from spec.hopper import Illegal
 from spec.operations import Setmaxnreg
@@ -12,7 +14,13 @@ def register_way(free: Field, before: int, threads: int, change: Setmaxnreg) -> 
     """The change by threads that have `before` registers each: one for more waits until the pool has enough."""
     delta = (change.registers - before) * threads
     wrong = not 24 <= change.registers <= 256 or change.registers % 8 != 0
-    wrong |= delta > 0 if change.kind == "dec" else delta < 0
+    match change.kind:
+        case "dec":
+            wrong |= delta > 0
+        case "inc":
+            wrong |= delta < 0
+        case _:
+            assert_never(change.kind)
     illegal: tuple[Illegal, ...] = ()
     if wrong:
         request = f"setmaxnreg.{change.kind} {change.registers} from {before}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import assert_never
 
 from spec import hopper
 from spec import operations as op
@@ -40,7 +41,12 @@ class Signals:
                 b = self._observable(operation.barrier, role)
                 step = step_of(b, operation, observe=self.v.pipeline.observation)
                 return [self.on(role, operation.barrier, step, arrives=True)]
-        return []
+            case None | op.Load() | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync():
+                return []
+            case op.ClusterArrive() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
+                return []
+            case _:
+                assert_never(operation)
 
     def _init(self, role: str, init: op.Init) -> Way:
         way = self.on(role, init.barrier, step_of(self.v.barriers[init.barrier], init))
@@ -60,9 +66,15 @@ class Signals:
             step = self.wait_parity(role, wait, node.distance)
         passes = self.on(role, wait.barrier, step)
         wrong = hopper.remote(wait.kind, Step()).illegal if wait.remote else ()
-        if wait.kind == "wait":
-            return [Way(step.when, passes.updates, wrong)]
-        gives_up = TRUE if wait.kind == "try_wait" else ~step.when
+        match wait.kind:
+            case "wait":
+                return [Way(step.when, passes.updates, wrong)]
+            case "try_wait":
+                gives_up: Expr = TRUE
+            case "test_wait":
+                gives_up = ~step.when
+            case _:
+                assert_never(wait.kind)
         return [
             Way(step.when, passes.updates, wrong, answer=True, label="True"),
             Way(gives_up, (), wrong, answer=False, label="False"),
@@ -155,7 +167,7 @@ class Signals:
             yield Check("phase-lapped", self.v.unseen[program.name, name] != 0, because, name)
 
 
-def step_of(b: Mbarrier, operation: op.Operation, *, observe: bool = True) -> Step:
+def step_of(b: Mbarrier, operation: op.Signal, *, observe: bool = True) -> Step:
     """What an init, inval, transaction or arrival does to a barrier, in its .shared::cluster form where it is remote.
 
     observe: demand of arrivals what the ISA does (9.7.13.15.4), with the way to ask for less.
@@ -169,19 +181,29 @@ def step_of(b: Mbarrier, operation: op.Operation, *, observe: bool = True) -> St
             name, step = "expect_tx", hopper.expect_tx(b, bytes)
         case op.Transaction(bytes=bytes):
             name, step = "complete_tx", hopper.complete_tx(b, -bytes)
-        case op.Arrive(kind="no_complete", count=count):
-            name, step = "arrive_no_complete", hopper.arrive_no_complete(b, count, observe=observe)
-        case op.Arrive(kind="drop", count=count, expect=expect):
-            name, step = "arrive_drop", hopper.arrive_drop(b, count, expect or 0, observe=observe)
-        case op.Arrive(count=count, expect=None):
-            name, step = "arrive", hopper.arrive(b, count, observe=observe)
-        case op.Arrive(count=count, expect=expect):
-            name, step = "arrive_expect_tx", hopper.arrive_expect_tx(b, expect or 0, count, observe=observe)
+        case op.Arrive():
+            name, step = _arrival(b, operation, observe)
         case _:
-            raise AssertionError(f"{operation} does not signal a mbarrier")
+            assert_never(operation)
     step = replace(step, illegal=tuple(_optional(part) for part in step.illegal))
     far = operation.remote if isinstance(operation, op.Init | op.Inval) else operation.cta >= 0
     return hopper.remote(name, step) if far else step
+
+
+def _arrival(b: Mbarrier, arrive: op.Arrive, observe: bool) -> tuple[str, Step]:
+    """An arrival's instruction and its step."""
+    count, expect = arrive.count, arrive.expect
+    match arrive.kind:
+        case "no_complete":
+            return "arrive_no_complete", hopper.arrive_no_complete(b, count, observe=observe)
+        case "drop":
+            return "arrive_drop", hopper.arrive_drop(b, count, expect or 0, observe=observe)
+        case "arrive" if expect is None:
+            return "arrive", hopper.arrive(b, count, observe=observe)
+        case "arrive":
+            return "arrive_expect_tx", hopper.arrive_expect_tx(b, expect or 0, count, observe=observe)
+        case _:
+            assert_never(arrive.kind)
 
 
 def _optional(part: Illegal) -> Illegal:

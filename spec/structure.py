@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import gcd
+from typing import assert_never
 
 from spec import operations as op
 from spec.control import blocks_inside, is_local
@@ -67,15 +68,26 @@ def _arrives_on(operation: op.Operation | None, name: str) -> bool:
 def _is_plain(v: Variables, name: str, plan: BarrierPlan) -> bool:
     if plan.inits or plan.drops or plan.tokens or not plan.distance or not v.pipeline.observation:
         return False
-    for _, _, node in v.nodes():
-        match node.operation:
-            case op.Wait(barrier=barrier, kind="test_wait"):
-                if barrier == name:
-                    return False
-            case op.Arrive(barrier=barrier, kind=kind):
-                if barrier == name and kind != "arrive":
-                    return False
-    return True
+    return all(_is_plain_on(node.operation, name) for _, _, node in v.nodes())
+
+
+def _is_plain_on(operation: op.Operation | None, name: str) -> bool:
+    """The operation does nothing to the barrier, or only what a plain one knows."""
+    match operation:
+        case op.Wait(barrier=barrier, kind=kind):
+            return barrier != name or kind != "test_wait"
+        case op.Arrive(barrier=barrier, kind=kind):
+            return barrier != name or kind == "arrive"
+        case op.Init(barrier=barrier) | op.Inval(barrier=barrier):
+            return barrier != name
+        case None | op.Transaction() | op.Load() | op.Touch() | op.Store() | op.Group() | op.Fence():
+            return True
+        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return True
+        case op.Choose() | op.Setmaxnreg():
+            return True
+        case _:
+            assert_never(operation)
 
 
 def _copy_info(v: Variables) -> Iterable[CopyInfo]:

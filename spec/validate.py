@@ -12,8 +12,10 @@ warpgroup executes it as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
 
 from spec import operations as op
+from spec.accesses import accesses_of
 from spec.cluster import Cluster
 from spec.errors import Source, SpecError
 from spec.graph import Node, Program
@@ -60,6 +62,7 @@ def validate(layout: Layout, shape: Cluster, programs: Sequence[Program], regist
 
     registers: per thread at launch. Sections are those of the PTX ISA 9.x.
     """
+    _check_operations(programs)
     _check_memory(layout)
     _check_threads(programs)
     _check_registers(programs, registers)
@@ -143,6 +146,13 @@ def _check_registers(programs: Sequence[Program], registers: int) -> None:
 # ---------------------------------------------------------------- operations
 
 
+def _check_operations(programs: Sequence[Program]) -> None:
+    """Every engine knows all operations: what else walks through tracing would be taken for one of them."""
+    for _, node in _nodes(programs):
+        if node.operation is not None and (wrong := op.unknown(node.operation)):
+            raise SpecError(wrong, node.source)
+
+
 def _check_barrier_zero(programs: Sequence[Program]) -> None:
     """__syncthreads() is bar.sync 0 of all threads (9.7.13.1): a barrier of some threads cannot be the same one."""
     syncs: dict[str, Source] = {}
@@ -164,13 +174,22 @@ def _wrong_with(operation: op.Operation | None, program: Program, programs: Sequ
             found = _wrong_with_load(operation)
         case op.Store():
             found = _wrong_with_store(operation)
-        case op.Touch(kind="mma"):
-            found = (_part_of_a_warpgroup(program, programs), *map(_wrong_operand, operation.accesses))
-        case op.Group(kind="mma_commit" | "mma_wait"):
-            found = (_part_of_a_warpgroup(program, programs),)
-        case op.Arrive() | op.Transaction() if not -1 <= operation.cta < shape.size:
-            return f"{operation.barrier} of CTA {operation.cta}: use 0 to {shape.size - 1}"
-    outside = (_outside(access, shape) for access in _accesses(operation))
+        case op.Touch():
+            if operation.kind == "mma":
+                found = (_part_of_a_warpgroup(program, programs), *map(_wrong_operand, operation.accesses))
+        case op.Group():
+            if operation.kind in ("mma_commit", "mma_wait"):
+                found = (_part_of_a_warpgroup(program, programs),)
+        case op.Arrive() | op.Transaction():
+            if not -1 <= operation.cta < shape.size:
+                return f"{operation.barrier} of CTA {operation.cta}: use 0 to {shape.size - 1}"
+        case None | op.Init() | op.Inval() | op.Wait() | op.Fence() | op.NamedSync() | op.CtaSync() | op.WarpSync():
+            pass
+        case op.ClusterArrive() | op.ClusterWait() | op.Choose() | op.Setmaxnreg():
+            pass
+        case _:
+            assert_never(operation)
+    outside = (_outside(access, shape) for access in accesses_of(operation))
     return next((wrong for wrong in (*outside, *found) if wrong), "")
 
 
@@ -227,17 +246,6 @@ def _wrong_operand(access: Access) -> str:
     if access.space == "shared" and access.start % MATRIX_ALIGNMENT:
         return f"wgmma of {access.object} at address {access.start}: use a multiple of {MATRIX_ALIGNMENT}"
     return ""
-
-
-def _accesses(operation: op.Operation | None) -> Iterator[Access]:
-    match operation:
-        case op.Load():
-            yield from (access for access, _ in operation.destinations)
-        case op.Touch():
-            yield from operation.accesses
-        case op.Store():
-            yield from operation.reads
-            yield from () if operation.destination is None else (operation.destination,)
 
 
 def _nodes(programs: Sequence[Program]) -> Iterator[tuple[Program, Node]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from spec import hopper
 from spec import operations as op
-from spec.accesses import Flight
+from spec.accesses import Flight, contents, expectations
 from spec.control import blocks_inside, meeting_of
 from spec.expr import FALSE, TRUE, Expr, Field, Lit
 from spec.graph import Node, Program
@@ -143,6 +144,12 @@ class Variables:
                 case op.Wait():
                     plan = plans[node.operation.barrier]
                     plan.distance[program.name] = max(plan.distance.get(program.name, 0), node.distance)
+                case None | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync():
+                    pass
+                case op.ClusterArrive() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
+                    pass
+                case _:
+                    assert_never(node.operation)
         return plans
 
     def _barrier(self, name: str, plan: BarrierPlan) -> Mbarrier:
@@ -171,20 +178,15 @@ class Variables:
         read: dict[str, bool] = {}
         copies: dict[Copies, list[tuple[str, int, Hashable]]] = {}
         for program, index, node in self.nodes():
-            match node.operation:
-                case op.Load() as load:
-                    for key in copies_of(load):
-                        copies.setdefault(key, []).append((program.name, index, load.tag))
-                        self._tag(key.write.object, load.tag)
-                case op.Touch(kind="write") as touch:
-                    for access, tag in zip(touch.accesses, touch.tags, strict=True):
-                        self._tag(access.object, tag)
-                case op.Touch() as touch:
-                    for access, tag in zip(touch.accesses, touch.tags, strict=True):
-                        read[access.object] = read.get(access.object, False) or tag is not None
-                case op.Store() as store:
-                    for access, tag in zip(store.sources, store.tags, strict=True):
-                        read[access.object] = read.get(access.object, False) or tag is not None
+            operation = node.operation
+            if isinstance(operation, op.Load):
+                for key in copies_of(operation):
+                    copies.setdefault(key, []).append((program.name, index, operation.tag))
+                    self._tag(key.write.object, operation.tag)
+            for access, tag in contents(operation):
+                self._tag(access.object, tag)
+            for access, tag in expectations(operation):
+                read[access.object] = read.get(access.object, False) or tag is not None
         self.content: dict[str, Field] = {}
         for name, expected in read.items():
             if expected and name in self.tags:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import assert_never
 
 from spec import operations as op
 from spec.graph import Node
@@ -22,9 +23,8 @@ def words_of(node: Node) -> tuple[str, str]:
         case op.Wait():
             return f"{node.operation.kind} parity {int(node.operation.phase)}", node.operation.barrier  # type: ignore[arg-type]
         case op.Arrive() as arrive:
-            verb = {"arrive": "arrive", "drop": "arrive_drop", "no_complete": "arrive.noComplete"}[arrive.kind]
             expect = "" if arrive.expect is None else f".expect_tx {arrive.expect}"
-            return f"{verb}{expect}" + (f" x{arrive.count}" if arrive.count != 1 else ""), arrive.barrier
+            return f"{_arrival(arrive)}{expect}" + (f" x{arrive.count}" if arrive.count != 1 else ""), arrive.barrier
         case op.Transaction():
             verb = "expect_tx" if node.operation.bytes >= 0 else "complete_tx"
             return f"{verb} {abs(node.operation.bytes)}", node.operation.barrier
@@ -37,12 +37,9 @@ def words_of(node: Node) -> tuple[str, str]:
             tags = ",".join(dict.fromkeys(tag_text(tag) for tag in node.operation.tags if tag is not None))
             return f"store {tags}".rstrip(), ",".join(access.object for access in node.operation.sources)
         case op.Group():
-            text = {"mma": "wgmma", "bulk": "cp.async.bulk"}[node.operation.kind.split("_")[0]]
-            rest = node.operation.kind.split("_", 1)[1]
-            verb = {"commit": "commit_group", "wait": "wait_group", "wait_read": "wait_group.read"}[rest]
-            return f"{text}.{verb}" + (f" {node.operation.pending}" if rest != "commit" else ""), ""
+            return _group(node.operation), ""
         case op.Fence():
-            return "fence." + node.operation.kind.replace("proxy_async", "proxy.async"), ""
+            return _fence(node.operation), ""
         case op.NamedSync():
             return (
                 f"bar.{'sync' if node.operation.blocks else 'arrive'} {node.operation.threads}",
@@ -60,7 +57,46 @@ def words_of(node: Node) -> tuple[str, str]:
             return "choose", node.operation.name
         case op.Setmaxnreg():
             return f"setmaxnreg.{node.operation.kind} {node.operation.registers}", "registers"
-    return type(node.operation).__name__, ""
+        case _:
+            assert_never(node.operation)
+
+
+def _arrival(arrive: op.Arrive) -> str:
+    match arrive.kind:
+        case "arrive":
+            return "arrive"
+        case "drop":
+            return "arrive_drop"
+        case "no_complete":
+            return "arrive.noComplete"
+        case _:
+            assert_never(arrive.kind)
+
+
+def _group(group: op.Group) -> str:
+    match group.kind:
+        case "mma_commit":
+            return "wgmma.commit_group"
+        case "mma_wait":
+            return f"wgmma.wait_group {group.pending}"
+        case "bulk_commit":
+            return "cp.async.bulk.commit_group"
+        case "bulk_wait":
+            return f"cp.async.bulk.wait_group {group.pending}"
+        case "bulk_wait_read":
+            return f"cp.async.bulk.wait_group.read {group.pending}"
+        case _:
+            assert_never(group.kind)
+
+
+def _fence(fence: op.Fence) -> str:
+    match fence.kind:
+        case "proxy_async":
+            return "fence.proxy.async"
+        case "mbarrier_init":
+            return "fence.mbarrier_init"
+        case _:
+            assert_never(fence.kind)
 
 
 def labels(tags: Iterable[Hashable]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from typing import assert_never
 
 from checker.hardware.lower import Instruction, Lowered, Plan
 from checker.hardware.run import Run
@@ -176,12 +177,20 @@ def _copies(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[_Copy]
 
 def _starts(plan: Plan, role: str, node: int) -> list[set[str]]:
     """The buffers that a node's copy fills; none if it starts no copy, and none to fill if it stores."""
-    match plan.nodes[role][node].operation if node < len(plan.nodes[role]) else None:
-        case op.Load() as load:
-            return [{access.object for access, _ in load.destinations}]
+    operation = plan.nodes[role][node].operation if node < len(plan.nodes[role]) else None
+    match operation:
+        case op.Load():
+            return [{access.object for access, _ in operation.destinations}]
         case op.Store():
             return [set()]
-    return []
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Touch() | op.Group():
+            return []
+        case op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return []
+        case op.Choose() | op.Setmaxnreg():
+            return []
+        case _:
+            assert_never(operation)
 
 
 def _landing(machine: Machine, index: int) -> set[str]:
@@ -224,10 +233,18 @@ def _by_node(role: Lowered) -> dict[int, list[Instruction]]:
 
 def _accesses(plan: Plan, role: str, node: int) -> bool:
     """The role stands before an access, or before the wait for accesses of its own that are in flight."""
-    match plan.nodes[role][node].operation:
+    operation = plan.nodes[role][node].operation
+    match operation:
         case op.Touch() | op.Store() | op.Load() | op.Group():
             return True
-    return False
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Fence():
+            return False
+        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return False
+        case op.Choose() | op.Setmaxnreg():
+            return False
+        case _:
+            assert_never(operation)
 
 
 def _gated(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import assert_never
 
 from checker.hardware.lower import Plan
 from checker.hardware.run import Event, Run
@@ -121,14 +122,21 @@ class _Search:
 
     def _over(self, role: str, node: int, after: int) -> int:
         """The time at which the effect is certain, by the clock."""
-        match self.model.nodes[role][node].operation:
-            case op.Arrive(cta=cta) if cta >= 0:
-                return NEVER
+        operation = self.model.nodes[role][node].operation
+        match operation:
+            case op.Arrive(cta=cta):
+                late = cta >= 0
+            case op.Touch(kind=kind):
+                late = kind == "write"
             case op.Setmaxnreg() | op.Transaction() | op.Load() | op.Store() | op.Fence() | op.Init() | op.Inval():
-                return NEVER
-            case op.Touch(kind="write"):
-                return NEVER
-        return after + self.model.tolerance
+                late = True
+            case None | op.Wait() | op.Group() | op.Choose():
+                late = False
+            case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+                late = False
+            case _:
+                assert_never(operation)
+        return NEVER if late else after + self.model.tolerance
 
     def search(self) -> Order:
         blocked = {

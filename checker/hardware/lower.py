@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import assert_never
 
 from spec import operations as op
 from spec.errors import SpecError
@@ -22,7 +23,6 @@ from spec.hopper import CTA_THREADS, WARP, WARPGROUP
 from spec.operations import Access
 from spec.pipeline import Pipeline
 from spec.program import trace_programs
-from spec.state import Phase
 from spec.validate import SHARED_OF_CTA, misaligned_copy
 
 CODES = (
@@ -52,6 +52,7 @@ CODES = (
     "nothing",
 )
 """The enumerators of `Code` in kernels/executor.cu, in order."""
+FENCES: dict[op.FenceKind, str] = {"proxy_async": "fence_proxy", "mbarrier_init": "fence_init"}
 GROUPS = 8
 """wait_group has its count in the instruction: up to 7 groups may be pending."""
 MEETINGS = 64
@@ -197,9 +198,14 @@ def _by_some(operation: op.Operation, threads: int) -> tuple[bool, bool]:
             return operation.count < threads and operation.count != -(-threads // WARP), False
         case op.Load() | op.Store() | op.Transaction() | op.Init() | op.Inval():
             return True, False
-        case op.Group(kind="bulk_wait" | "bulk_wait_read"):
-            return False, True
-    return False, False
+        case op.Group():
+            return False, operation.kind in ("bulk_wait", "bulk_wait_read")
+        case op.Wait() | op.Touch() | op.Fence() | op.NamedSync() | op.CtaSync() | op.WarpSync():
+            return False, False
+        case op.ClusterArrive() | op.ClusterWait() | op.Choose() | op.Setmaxnreg():
+            return False, False
+        case _:
+            assert_never(operation)
 
 
 class _Lowering:
@@ -248,12 +254,31 @@ class _Lowering:
                 case op.NamedSync() if program.me.threads % WARP:
                     why = f"bar.sync counts warps, and the executor gives {program.name} some that are not full"
                     raise SpecError(why, node.source)
-                case _:
+                case (
+                    op.Init()
+                    | op.Inval()
+                    | op.Wait()
+                    | op.Arrive()
+                    | op.Transaction()
+                    | op.Load()
+                    | op.Touch()
+                    | op.Store()
+                    | op.Group()
+                    | op.Fence()
+                    | op.NamedSync()
+                    | op.CtaSync()
+                    | op.ClusterArrive()
+                    | op.ClusterWait()
+                    | op.Choose()
+                    | op.Setmaxnreg()
+                ):
                     before, after = _by_some(operation, program.me.threads)
                     meeting = self.meet(index, f"{program.name}.", [program])
                     yield from (meeting,) * before
                     yield from self.one(program.name, index, operation)
                     yield from (meeting,) * after
+                case _:
+                    assert_never(operation)
             (follower,) = node.successors.values()
             if follower <= index:
                 raise SpecError("the executor takes no loop without end: give a trip count", node.source)
@@ -286,26 +311,25 @@ class _Lowering:
 
     def one(self, role: str, index: int, operation: op.Operation) -> Iterable[Instruction]:
         match operation:
-            case op.Wait(kind="wait", phase=op.Token()):
-                yield Instruction("wait_token", index, self.at(operation.barrier))
-            case op.Wait(kind="wait"):
-                assert isinstance(operation.phase, int | Phase)
-                yield Instruction("wait", index, self.at(operation.barrier), int(operation.phase) & 1)
+            case op.Wait():
+                if operation.kind != "wait":
+                    raise SpecError(f"the executor cannot do {operation!r}")
+                if isinstance(operation.phase, op.Token):
+                    yield Instruction("wait_token", index, self.at(operation.barrier))
+                else:
+                    yield Instruction("wait", index, self.at(operation.barrier), int(operation.phase) & 1)
             case op.Arrive():
-                code = "arrive" if operation.kind == "arrive" else operation.kind
                 expect = -1 if operation.expect is None else operation.expect
-                yield Instruction(code, index, self.at(operation.barrier), operation.count, expect, operation.cta)
+                yield Instruction(
+                    operation.kind, index, self.at(operation.barrier), operation.count, expect, operation.cta
+                )
             case op.Transaction():
                 at = self.at(operation.barrier)
                 yield Instruction("transaction", index, at, operation.bytes, d=operation.cta)
             case op.Load():
                 yield self.load(role, index, operation)
-            case op.Touch(kind="read"):
-                yield from self.reads(index, operation.accesses)
-            case op.Touch(kind="write"):
-                for access in operation.accesses:
-                    number = self.number(role, index)
-                    yield Instruction("write", index, *self.bytes_of(access), d=number, object=access.object)
+            case op.Touch():
+                yield from self.touch(role, index, operation)
             case op.Store():
                 for source in operation.sources:
                     wrong = misaligned_copy("the executor's store of", source.object, *self.bytes_of(source))
@@ -314,14 +338,10 @@ class _Lowering:
                     self.stores.append((role, index, source, self.output))
                     yield Instruction("store", index, *self.bytes_of(source), self.output, object=source.object)
                     self.output += source.stop - source.start
-            case op.Group(kind="bulk_commit"):
-                yield Instruction("bulk_commit", index)
             case op.Group():
-                if operation.pending >= GROUPS:
-                    raise SpecError(f"the executor's wait_group leaves {GROUPS - 1} groups pending at most")
-                yield Instruction(operation.kind, index, operation.pending)
+                yield self.group(index, operation)
             case op.Fence():
-                yield Instruction("fence_proxy" if operation.kind == "proxy_async" else "fence_init", index)
+                yield Instruction(FENCES[operation.kind], index)
             case op.NamedSync():
                 yield Instruction(
                     "named_sync" if operation.blocks else "named_arrive", index, operation.id, operation.threads
@@ -334,8 +354,34 @@ class _Lowering:
                 yield Instruction("inval", index, self.at(operation.barrier))
             case op.Setmaxnreg():
                 yield Instruction("nothing", index)
-            case _:
+            case op.WarpSync() | op.ClusterArrive() | op.ClusterWait() | op.Choose():
                 raise SpecError(f"the executor cannot do {operation!r}")
+            case _:
+                assert_never(operation)
+
+    def touch(self, role: str, index: int, operation: op.Touch) -> Iterable[Instruction]:
+        match operation.kind:
+            case "read" | "mma":
+                yield from self.reads(index, operation.accesses)
+            case "write":
+                for access in operation.accesses:
+                    number = self.number(role, index)
+                    yield Instruction("write", index, *self.bytes_of(access), d=number, object=access.object)
+            case _:
+                assert_never(operation.kind)
+
+    def group(self, index: int, operation: op.Group) -> Instruction:
+        match operation.kind:
+            case "mma_commit" | "mma_wait":
+                return Instruction("nothing", index)
+            case "bulk_commit":
+                return Instruction("bulk_commit", index)
+            case "bulk_wait" | "bulk_wait_read":
+                if operation.pending >= GROUPS:
+                    raise SpecError(f"the executor's wait_group leaves {GROUPS - 1} groups pending at most")
+                return Instruction(operation.kind, index, operation.pending)
+            case _:
+                assert_never(operation.kind)
 
     def load(self, role: str, index: int, operation: op.Load) -> Instruction:
         start, size = self.bytes_of(operation.write)

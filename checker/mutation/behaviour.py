@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from checker.packed import pack
 from spec import operations as op
@@ -256,6 +256,16 @@ def _events(machine: Machine, programs: tuple[Program, ...]) -> list[Hashable]:
 def shown_of(role: str, operation: op.Operation | None) -> Hashable:
     """What a role shows when it begins an operation: its accesses, or its request for registers."""
     accesses = accesses_of(operation)
-    if accesses:
-        return role, type(operation).__name__, accesses, getattr(operation, "tags", getattr(operation, "tag", None))
-    return (role, operation) if isinstance(operation, op.Setmaxnreg) else None
+    match operation:
+        case op.Load(tag=tag):
+            return role, "Load", accesses, tag
+        case op.Touch(tags=tags) | op.Store(tags=tags):
+            return (role, type(operation).__name__, accesses, tags) if accesses else None
+        case op.Setmaxnreg():
+            return role, operation
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Group() | op.Fence():
+            return None
+        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync() | op.Choose():
+            return None
+        case _:
+            assert_never(operation)

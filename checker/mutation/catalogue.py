@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from checker.mutation.operators import Neighbours, Variation, other_counts, starts, variations
+from checker.mutation.neighbours import Neighbours
+from checker.mutation.operators import Variation, other_counts, starts, variations
 from checker.mutation.stream import (
     AnyEdit,
     Edit,

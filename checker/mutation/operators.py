@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, assert_never
 
+from checker.mutation.neighbours import Move, Neighbours
 from checker.mutation.stream import POSTPONE, SWAP, Answer, Rewrite, has_answer
 from spec import operations as op
 from spec.asynchronous import BULK_GROUPS, MMA_GROUPS
 from spec.hopper import BULK_ALIGNMENT, COUNT_LIMIT, CTA_THREADS, NAMED_BARRIERS
-from spec.layout import Layout, Region
-from spec.operations import Access
 from spec.state import Phase
 
 OPERATORS = {
@@ -57,76 +56,6 @@ class Variation:
     brief: bool = False
 
 
-class Neighbours:
-    """Which barriers and buffers lie next to which, in the shared memory of each CTA."""
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
-        self.rings: dict[tuple[str, int], list[Region]] = {}
-        for region in layout.regions:
-            self.rings.setdefault((region.declaration, region.cta), []).append(region)
-        self.home = {region.object: region for region in layout.regions}
-        self.ctas = 1 + max((region.cta for region in layout.regions), default=0)
-
-    def ring(self, name: str) -> list[Region]:
-        return self.rings[self.home[name].declaration, self.home[name].cta]
-
-    def slots(self, name: str) -> int:
-        return len(self.ring(name))
-
-    def shifted(self, name: str, steps: int) -> str:
-        """The object `steps` slots further on in its ring."""
-        ring = self.ring(name)
-        return ring[(ring.index(self.home[name]) + steps) % len(ring)].object
-
-    def wraps(self, name: str) -> bool:
-        return self.ring(name)[-1].object == name
-
-    def others(self, name: str) -> list[str]:
-        """The other declarations of the same kind, for buffers of the same size."""
-        home = self.home[name]
-        is_barrier = home.declaration in self.layout.barriers
-        return [
-            declaration
-            for (declaration, cta), ring in self.rings.items()
-            if declaration != home.declaration
-            and cta == home.cta
-            and (declaration in self.layout.barriers) == is_barrier
-            and (is_barrier or (ring[0].stop - ring[0].start, ring[0].space) == (home.stop - home.start, home.space))
-        ]
-
-    def same_slot(self, name: str, declaration: str) -> str:
-        slot = self.ring(name).index(self.home[name])
-        ring = self.rings[declaration, self.home[name].cta]
-        return ring[slot % len(ring)].object
-
-    def next_cta(self, name: str) -> str:
-        """The object at the same place in the shared memory of the CTA with the next rank."""
-        home = self.home[name]
-        return self.rings[home.declaration, (home.cta + 1) % self.ctas][self.ring(name).index(home)].object
-
-    def moved(self, access: Access, name: str) -> Access:
-        """The access at the same offset of another buffer."""
-        offset = self.home[name].start - self.home[access.object].start
-        start, stop = access.start + offset, access.stop + offset
-        return replace(access, object=name, start=start, stop=stop, cta=self.home[name].cta)
-
-    def reloaded(self, load: op.Load, barrier: Move | None, buffer: Move | None) -> op.Load:
-        """The copy with other barriers or buffers, in every CTA of its mask."""
-        (write, signalled), *also = [
-            (
-                one if buffer is None else self.moved(one, buffer(one.object)),
-                name if barrier is None else barrier(name),
-            )
-            for one, name in load.destinations
-        ]
-        return replace(load, write=write, barrier=signalled, also=tuple(also))
-
-
-Move: TypeAlias = Callable[[str], str]
-"""From the name of a barrier or buffer to another one."""
-
-
 def variations(operation: op.Operation, near: Neighbours) -> Iterator[Variation]:
     """Everything that could stand in place of the operation. Each applies to every operation at its place."""
     yield from _general(operation)
@@ -148,7 +77,7 @@ def variations(operation: op.Operation, near: Neighbours) -> Iterator[Variation]
         case op.Group():
             yield from _of_group(operation)
         case op.Fence():
-            other = "mbarrier_init" if operation.kind == "proxy_async" else "proxy_async"
+            other: op.FenceKind = "mbarrier_init" if operation.kind == "proxy_async" else "proxy_async"
             yield Variation("fence", f"fence {other}", lambda one: (op.Fence(other),))
         case op.NamedSync():
             yield from _of_named(operation)
@@ -159,6 +88,10 @@ def variations(operation: op.Operation, near: Neighbours) -> Iterator[Variation]
             yield _with("kind", "relaxed" if operation.release else "release", release=not operation.release)
         case op.Init() | op.Choose():
             yield from _of_others(operation)
+        case op.Inval() | op.CtaSync() | op.WarpSync() | op.ClusterWait():
+            pass
+        case _:
+            assert_never(operation)
 
 
 def _general(operation: op.Operation) -> Iterator[Variation]:
@@ -176,7 +109,7 @@ def _general(operation: op.Operation) -> Iterator[Variation]:
 
 def _of_wait(wait: op.Wait, near: Neighbours) -> Iterator[Variation]:
     if wait.kind == "wait":
-        looks = Variation("blocking", "looks once", lambda one: (replace(one, kind="try_wait"),), lambda one, _: None)  # type: ignore[call-arg]
+        looks = Variation("blocking", "looks once", lambda one: (_changed(one, kind="try_wait"),), lambda one, _: None)
         yield replace(looks, brief=True)
     else:
         yield Variation("blocking", "the answer negated", lambda one: (one,), lambda one, answer: not answer, wide=True)
@@ -208,7 +141,7 @@ def _of_arrive(arrive: op.Arrive) -> Iterator[Variation]:
     if arrive.expect is not None and arrive.kind == "arrive":
         yield Variation("order", "expect_tx, then arrive", in_two_steps)
         yield Variation("order", "arrive, then expect_tx", lambda one: in_two_steps(one)[::-1])
-        yield Variation("kind", "arrive without expect_tx", lambda one: (replace(one, expect=None),), wide=True)  # type: ignore[call-arg]
+        yield Variation("kind", "arrive without expect_tx", lambda one: (_changed(one, expect=None),), wide=True)
         yield from _of_bytes(arrive.expect, "expect")
 
 
@@ -255,7 +188,7 @@ def _of_load(load: op.Load, near: Neighbours) -> Iterator[Variation]:
             yield Variation("bytes", f"{load.bytes} -> {bytes}", resized)
     if load.pieces == 1 and load.bytes % (2 * BULK_ALIGNMENT) == 0:
         yield _with("kind", "signalled in two pieces", pieces=2)
-    yield Variation("tag", "other data", lambda one: (replace(one, tag=("other", one.tag)),), wide=True)  # type: ignore[call-arg,attr-defined]
+    yield Variation("tag", "other data", _with_other_tag, wide=True)
     for text, move in _other_buffers(load.write.object, near):
         yield Variation("buffer", text, _reloading(near, None, move), wide=True)
     for text, move in _other_barriers(load.barrier, near):
@@ -268,6 +201,11 @@ def _of_load(load: op.Load, near: Neighbours) -> Iterator[Variation]:
             return (replace(one, write=one.also[0][0], barrier=one.also[0][1], also=one.also[1:]),)
 
         yield Variation("mask", "without the first CTA", without_first, wide=True)
+
+
+def _with_other_tag(one: op.Operation) -> tuple[op.Operation, ...]:
+    assert isinstance(one, op.Load)
+    return (replace(one, tag=("other", one.tag)),)
 
 
 def _reloading(near: Neighbours, barrier: Move | None, buffer: Move | None) -> Rewrite:
@@ -293,7 +231,7 @@ def _of_access(operation: op.Touch | op.Store, near: Neighbours) -> Iterator[Var
             yield Variation("buffer", f"{text}{which}", elsewhere, wide=True)
     if any(tag is not None for tag in operation.tags):
         verb = "is" if isinstance(operation, op.Touch) and operation.kind == "write" else "expects"
-        yield Variation("tag", f"{verb} other data", lambda one: (replace(one, tags=_other_tags(one)),), wide=True)  # type: ignore[call-arg]
+        yield Variation("tag", f"{verb} other data", lambda one: (_changed(one, tags=_other_tags(one)),), wide=True)
     if isinstance(operation, op.Touch) and operation.kind == "mma":
         yield _with("commit", "closed" if not operation.commit else "left open", commit=not operation.commit)
 
@@ -358,7 +296,11 @@ def _other_barrier(name: str, near: Neighbours) -> Iterator[Variation]:
 
 
 def _on_barrier(move: Move) -> Rewrite:
-    return lambda one: (replace(one, barrier=move(one.barrier)),)  # type: ignore[call-arg,attr-defined]
+    def rewrite(one: op.Operation) -> tuple[op.Operation, ...]:
+        assert isinstance(one, op.Wait | op.Arrive | op.Transaction)
+        return (_changed(one, barrier=move(one.barrier)),)
+
+    return rewrite
 
 
 def _array(text: str) -> str:
@@ -401,7 +343,14 @@ def _in_next_cta(operation: op.Operation, near: Neighbours) -> Iterator[Variatio
 
 def _with(operator: str, text: str, **changes: object) -> Variation:
     """The same operation with some of its fields changed."""
-    return Variation(operator, text, lambda one: (replace(one, **changes),))
+    return Variation(operator, text, lambda one: (_changed(one, **changes),))
+
+
+def _changed(operation: op.Operation, **changes: Any) -> op.Operation:
+    """The operation with other values in fields that it has."""
+    record: Any = operation
+    changed: op.Operation = replace(record, **changes)
+    return changed
 
 
 # ---------------------------------------------------------------- a whole role at once
@@ -415,20 +364,25 @@ def starts(near: Neighbours) -> Iterator[Variation]:
 
 
 def _a_stage_on(operation: op.Operation, near: Neighbours) -> op.Operation:
-    match operation:
-        case op.Wait() if isinstance(operation.phase, Phase) and near.wraps(operation.barrier):
-            operation = _a_lap_on(operation)
-    changes: dict[str, object] = {}
+    if isinstance(operation, op.Wait) and isinstance(operation.phase, Phase) and near.wraps(operation.barrier):
+        operation = _a_lap_on(operation)
     match operation:
         case op.Wait() | op.Arrive() | op.Transaction():
-            changes["barrier"] = near.shifted(operation.barrier, 1)
+            return _changed(operation, barrier=near.shifted(operation.barrier, 1))
         case op.Load():
             return near.reloaded(operation, lambda name: near.shifted(name, 1), lambda name: near.shifted(name, 1))
         case op.Touch():
-            changes["accesses"] = tuple(near.moved(one, near.shifted(one.object, 1)) for one in operation.accesses)
+            accesses = tuple(near.moved(one, near.shifted(one.object, 1)) for one in operation.accesses)
+            return replace(operation, accesses=accesses)
         case op.Store():
-            changes["sources"] = tuple(near.moved(one, near.shifted(one.object, 1)) for one in operation.sources)
-    return replace(operation, **changes) if changes else operation
+            sources = tuple(near.moved(one, near.shifted(one.object, 1)) for one in operation.sources)
+            return replace(operation, sources=sources)
+        case op.Init() | op.Inval() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.WarpSync():
+            return operation
+        case op.ClusterArrive() | op.ClusterWait() | op.Choose() | op.Setmaxnreg():
+            return operation
+        case _:
+            assert_never(operation)
 
 
 def _a_lap_on(operation: op.Operation) -> op.Operation:

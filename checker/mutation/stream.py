@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from spec import operations as op
+from spec.errors import SpecError
 from spec.pipeline import Body, Pipeline, Threads, one_iteration_each, roles_of
 from spec.state import Count
 
@@ -228,6 +229,8 @@ class _Stream:
         """Does what is to be done in place of the operation, and gives the role's answer."""
         operation, edit = drive.operation, self.edit
         assert operation is not None
+        if op.unknown(operation):
+            raise SpecError(op.unknown(operation))
         place = drive.place()
         if self.record is not None:
             found = self.record.operations.setdefault((self.name, place), {})
@@ -264,13 +267,35 @@ class _Stream:
 
 def has_answer(operation: op.Operation) -> bool:
     """Whether the role can go on differently, depending on what it is told."""
-    return isinstance(operation, op.Choose) or (isinstance(operation, op.Wait) and operation.kind != "wait")
+    match operation:
+        case op.Choose():
+            return True
+        case op.Wait():
+            return operation.kind != "wait"
+        case op.Init() | op.Inval() | op.Arrive() | op.Transaction() | op.Load() | op.Touch() | op.Store():
+            return False
+        case op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
+            return False
+        case op.WarpSync() | op.Setmaxnreg():
+            return False
+        case _:
+            assert_never(operation)
 
 
 def default_answer(operation: op.Operation) -> Any:
     """What the role is told when the operation is not done: a token of its own, WaitAgain, or the first option."""
-    if isinstance(operation, op.Arrive):
-        return op.Token(operation.barrier)
-    if isinstance(operation, op.Choose):
-        return operation.options[0]
-    return False if has_answer(operation) else None
+    match operation:
+        case op.Arrive():
+            return op.Token(operation.barrier)
+        case op.Choose():
+            return operation.options[0]
+        case op.Wait():
+            return False if has_answer(operation) else None
+        case op.Init() | op.Inval() | op.Transaction() | op.Load() | op.Touch() | op.Store() | op.Group():
+            return None
+        case op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return None
+        case op.Setmaxnreg():
+            return None
+        case _:
+            assert_never(operation)

@@ -6,7 +6,7 @@ only with all of them, in every order; where an exit counts as an arrival, it is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from checker.order import steps
 from checker.order.plan import MeetingUse, Move
@@ -23,6 +23,7 @@ def meet(run: Run, role: int, move: Move) -> None:
     state, number = run.state, move.thing
     meeting, use = state.meetings[number], run.plan.meetings[number]
     operation, step = move.node.operation, (role, state.at[role])
+    assert isinstance(operation, op.Meeting)
     _must_know(run, role, number, step)
     if isinstance(operation, op.NamedSync):
         _must_be_together(run, role, move, operation)
@@ -78,7 +79,7 @@ def _must_be_together(run: Run, role: int, move: Move, sync: op.NamedSync) -> No
     meeting.places[role, here] = (state.done[role], sync.blocks)
 
 
-def _arrive(run: Run, role: int, operation: op.Operation | None, meeting: MeetingState, use: MeetingUse) -> Met:
+def _arrive(run: Run, role: int, operation: op.Meeting, meeting: MeetingState, use: MeetingUse) -> Met:
     threads, again = run.plan.programs[role].me.threads, role in meeting.members
     match operation:
         case op.NamedSync():
@@ -89,7 +90,12 @@ def _arrive(run: Run, role: int, operation: op.Operation | None, meeting: Meetin
         case op.ClusterArrive():
             again |= role in meeting.leaving
             return steps.meet_cluster(meeting.arrived, again, threads, _exited(run, use), use.total)
-    return steps.meet(meeting.arrived, meeting.count, again, threads, None, use.total)
+        case op.WarpSync():
+            return steps.meet(meeting.arrived, meeting.count, again, threads, None, use.total)
+        case op.ClusterWait():
+            raise AssertionError("barrier.cluster.wait is no arrival")
+        case _:
+            assert_never(operation)
 
 
 def leave(run: Run, role: int, move: Move) -> bool:

@@ -10,11 +10,12 @@ are concerned.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from checker.order import ctas, signals
 from checker.order.plan import Move, Use
-from checker.order.state import NEVER, Spans, join
+from checker.order.state import NEVER, RunState, Spans, join
+from spec import operations as op
 from spec.accesses import describe
 
 if TYPE_CHECKING:
@@ -82,8 +83,17 @@ def fence(run: Run, role: int, move: Move) -> None:
         for ends in (barrier.unfenced, barrier.hidden):
             if ends.get(role) == NEVER:
                 ends[role] = event
-    if move.node.operation.kind != "proxy_async":  # type: ignore[union-attr]
-        return
+    assert isinstance(move.node.operation, op.Fence)
+    match move.node.operation.kind:
+        case "mbarrier_init":
+            return
+        case "proxy_async":
+            _fence_accesses(state, role, event)
+        case _:
+            assert_never(move.node.operation.kind)
+
+
+def _fence_accesses(state: RunState, role: int, event: int) -> None:
     for number in state.raw[role]:
         spans = state.regions[number][role]
         spans.raw_write = event if spans.raw_write == NEVER else spans.raw_write

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from checker.order.plan import Plan, make_plan, refusal
 from checker.order.recur import situation
@@ -11,6 +12,7 @@ from checker.order.run import ALTERNATIVES, Run
 from checker.order.state import Failure
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from spec import operations as op
+from spec.accesses import accesses_of, contents, expectations
 from spec.graph import Program
 from spec.pipeline import Pipeline
 from spec.program import trace_programs
@@ -187,27 +189,60 @@ class _Walk:
 
 def applicable(pipeline: Pipeline, programs: tuple[Program, ...]) -> tuple[str, ...]:
     """The properties that the programs could violate at all."""
-    operations = [node.operation for program in programs for node in program.nodes]
-    copies = any(isinstance(one, op.Load) for one in operations)
-    touches = any(isinstance(one, op.Touch | op.Store | op.Load) for one in operations)
+    operations = [node.operation for program in programs for node in program.nodes if node.operation is not None]
+    accesses = [(access, one) for one in operations for access in accesses_of(one)]
+    concerned = {"deadlock", *(property for one in operations for property in _concerns(one))}
     waited = {one.barrier for one in operations if isinstance(one, op.Wait)}
     arrives = {one.barrier for one in operations if isinstance(one, op.Arrive) and one.count}
-    tagged = any(
-        isinstance(one, op.Touch | op.Store) and any(tag is not None for tag in one.tags) for one in operations
-    )
-    found = {
-        "deadlock": True,
-        "race": touches,
-        "stale-read": tagged,
-        "phase-lapped": bool(waited),
-        "arrival-count": any(isinstance(one, op.Arrive) for one in operations),
-        "tx-count": copies or any(isinstance(one, op.Transaction) for one in operations),
-        "barrier-init": any(isinstance(one, op.Init | op.Inval) for one in operations),
-        "missing-fence": any(isinstance(one, op.Touch) and one.kind != "mma" for one in operations)
-        and any(isinstance(one, op.Store | op.Load) or getattr(one, "kind", "") == "mma" for one in operations),
-        "exit-hazard": copies or pipeline.strict,
-        "named-barrier": any(isinstance(one, op.NamedSync) for one in operations),
-        "register-pool": any(isinstance(one, op.Setmaxnreg) for one in operations),
-        "unobserved-phase": pipeline.observation and not waited.isdisjoint(arrives),
-    }
-    return tuple(property for property, applies in found.items() if applies)
+    if pipeline.observation and not waited.isdisjoint(arrives):
+        concerned.add("unobserved-phase")
+    if pipeline.strict:
+        concerned.add("exit-hazard")
+    if accesses:
+        concerned.add("race")
+    if any(tag is not None for one in operations for _, tag in (*expectations(one), *contents(one))):
+        concerned.add("stale-read")
+    if len({access.proxy for access, _ in accesses}) > 1:
+        concerned.add("missing-fence")
+    return tuple(property for property in _PROPERTIES if property in concerned)
+
+
+_PROPERTIES = (
+    "deadlock",
+    "race",
+    "stale-read",
+    "phase-lapped",
+    "arrival-count",
+    "tx-count",
+    "barrier-init",
+    "missing-fence",
+    "exit-hazard",
+    "named-barrier",
+    "register-pool",
+    "unobserved-phase",
+)
+
+
+def _concerns(operation: op.Operation) -> tuple[str, ...]:
+    """The properties that the operation can violate, beside those of its accesses."""
+    match operation:
+        case op.Init() | op.Inval():
+            return ("barrier-init",)
+        case op.Wait():
+            return ("phase-lapped",)
+        case op.Arrive():
+            return ("arrival-count",)
+        case op.Transaction():
+            return ("tx-count",)
+        case op.Load():
+            return "tx-count", "exit-hazard"
+        case op.NamedSync():
+            return ("named-barrier",)
+        case op.Setmaxnreg():
+            return ("register-pool",)
+        case op.Touch() | op.Store() | op.Group() | op.Fence() | op.Choose():
+            return ()
+        case op.CtaSync() | op.WarpSync() | op.ClusterArrive() | op.ClusterWait():
+            return ()
+        case _:
+            assert_never(operation)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from spec import operations as op
-from spec.accesses import accesses_of
+from spec.accesses import accesses_of, contents, expectations, outlasts
 from spec.control import just_waited, meeting_of
 from spec.graph import Node, Program
 from spec.operations import Access
@@ -34,7 +35,8 @@ class Move:
     """One location of a role. kind: how the run executes it. next: the location after it, -1 at the end.
 
     thing: the number of its barrier or meeting, -1 if none; things: for a copy, the barrier of each destination. far:
-    the other CTA whose barrier it is, or -1. operation: the same for every barrier, so that its effect is found again.
+    the other CTA whose barrier it is, or -1. operation: what it or its copy does to a barrier, the same for every
+    barrier, so that its effect is found again.
     uses: what it accesses; wants: (buffer, tag) that it must find; leaves: (buffer, tag, buffers that hold nothing
     then). over: accesses that it is the end of; lasting: it is not the end of its own. loosens, tightens: accesses that
     nothing releases to other roles from here on, or that it releases.
@@ -49,7 +51,7 @@ class Move:
     thing: int = -1
     things: tuple[int, ...] = ()
     far: int = -1
-    operation: op.Operation | None = None
+    operation: op.Signal | None = None
     uses: tuple[Use, ...] = ()
     wants: tuple[tuple[str, Hashable], ...] = ()
     leaves: tuple[tuple[str, Hashable, tuple[str, ...]], ...] = ()
@@ -237,16 +239,24 @@ class _Planner:
                 name = meeting_of(program, operation) or ""
                 if name not in self.meetings:
                     self.meetings[name] = MeetingUse(name, *self._members(program, operation))
+            case None | op.Touch() | op.Store() | op.Group() | op.Fence() | op.Choose() | op.Setmaxnreg():
+                pass
+            case _:
+                assert_never(operation)
 
-    def _members(self, program: Program, operation: op.Operation) -> tuple[tuple[int, ...], int]:
+    def _members(self, program: Program, operation: op.Meeting) -> tuple[tuple[int, ...], int]:
         """The roles whose exit counts as an arrival, and the threads that are counted; for a named barrier, neither."""
         match operation:
             case op.NamedSync():
                 return (), 0
             case op.WarpSync():
                 return (), sum(other.me.threads for other in self.programs if other.role == program.role)
-        everywhere = not isinstance(operation, op.CtaSync)
-        them = [number for number, other in enumerate(self.programs) if everywhere or other.me.cta == program.me.cta]
+            case op.CtaSync():
+                them = [number for number, other in enumerate(self.programs) if other.me.cta == program.me.cta]
+            case op.ClusterArrive() | op.ClusterWait():
+                them = list(range(len(self.programs)))
+            case _:
+                assert_never(operation)
         return tuple(them), sum(self.programs[number].me.threads for number in them)
 
     def _role(self, program: Program) -> Iterable[Move]:
@@ -297,40 +307,42 @@ class _Planner:
             for access in accesses_of(operation)
         )
         match operation:
-            case op.Wait(phase=op.Token()):
-                return Move("token", node, thing=self.numbers[operation.barrier])
             case op.Wait():
-                return Move("wait", node, thing=self.numbers[operation.barrier])
-            case op.Init() | op.Inval() | op.Arrive() | op.Transaction():
-                kind = {op.Init: "init", op.Inval: "inval"}.get(type(operation), "signal")
-                alike: op.Operation = replace(operation, barrier="")
-                if isinstance(alike, op.Arrive | op.Transaction):
-                    alike = replace(alike, cta=min(alike.cta, 0))
-                far = getattr(operation, "cta", -1)
-                return Move(kind, node, thing=self.numbers[operation.barrier], far=far, operation=alike)
+                kind = "token" if isinstance(operation.phase, op.Token) else "wait"
+                return Move(kind, node, thing=self.numbers[operation.barrier])
+            case op.Init():
+                alike: op.Signal = replace(operation, barrier="")
+                return Move("init", node, thing=self.numbers[operation.barrier], operation=alike)
+            case op.Inval():
+                alike = replace(operation, barrier="")
+                return Move("inval", node, thing=self.numbers[operation.barrier], operation=alike)
+            case op.Arrive() | op.Transaction():
+                far = operation.cta
+                alike = replace(operation, barrier="", cta=min(far, 0))
+                return Move("signal", node, thing=self.numbers[operation.barrier], far=far, operation=alike)
             case op.Load():
                 lands = op.Transaction("", -(operation.bytes // operation.pieces))
                 leaves = tuple(self._leave(write, operation.tag) for write, _ in operation.destinations)
                 things = tuple(self.numbers[barrier] for _, barrier in operation.destinations)
                 return Move("load", node, things=things, operation=lands, uses=uses, leaves=leaves)
-            case op.Touch(kind="write"):
-                pairs = zip(operation.accesses, operation.tags, strict=True)
-                return Move("access", node, uses=uses, leaves=tuple(self._leave(*pair) for pair in pairs))
-            case op.Touch():
-                wants = _wants(operation.accesses, operation.tags)
-                return Move("access", node, uses=uses, wants=wants, lasting=operation.kind == "mma")
-            case op.Store():
-                wants = _wants(operation.sources, operation.tags)
-                return Move("access", node, uses=uses, wants=wants, lasting=True)
+            case op.Touch() | op.Store():
+                leaves = tuple(self._leave(*pair) for pair in contents(operation))
+                lasting = outlasts(operation)
+                return Move("access", node, uses=uses, wants=_wants(operation), leaves=leaves, lasting=lasting)
+            case op.Group():
+                return Move("access", node)
             case op.Fence():
-                return Move("fence", node, operation=operation)
+                return Move("fence", node)
             case op.NamedSync() | op.CtaSync() | op.WarpSync() | op.ClusterArrive():
-                return Move("meet", node, thing=self._meeting(program, operation), operation=operation)
+                return Move("meet", node, thing=self._meeting(program, operation))
             case op.ClusterWait():
-                return Move("leave", node, thing=self._meeting(program, operation), operation=operation)
+                return Move("leave", node, thing=self._meeting(program, operation))
             case op.Setmaxnreg():
-                return Move("registers", node, operation=operation)
-        return Move("access", node)
+                return Move("registers", node)
+            case op.Choose():
+                raise AssertionError("a program with a choice is refused")
+            case _:
+                assert_never(operation)
 
     def _meeting(self, program: Program, operation: op.Operation) -> int:
         return list(self.meetings).index(meeting_of(program, operation) or "")
@@ -383,5 +395,5 @@ def _has_cycle(programs: tuple[Program, ...]) -> bool:
     return False
 
 
-def _wants(accesses: tuple[Access, ...], tags: tuple[Hashable, ...]) -> tuple[tuple[str, Hashable], ...]:
-    return tuple((access.object, tag) for access, tag in zip(accesses, tags, strict=True) if tag is not None)
+def _wants(operation: op.Operation) -> tuple[tuple[str, Hashable], ...]:
+    return tuple((access.object, tag) for access, tag in expectations(operation) if tag is not None)

@@ -70,7 +70,7 @@ class Met(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 17)
-def signal(parts: Parts, operation: op.Operation, observe: bool, observed: bool) -> Effect:
+def signal(parts: Parts, operation: op.Signal, observe: bool, observed: bool) -> Effect:
     """Init, inval, arrivals and transactions. observe: demand that the last phase was `observed` complete."""
     b = Mbarrier(
         Lit(parts.alive, 1),

@@ -14,7 +14,8 @@ happen.
 
 A test that fails lets a role spin without doing anything, and a role that does nothing else is stuck. So A is first all
 actions but the answers False of try_wait and test_wait from which the role can come back by nothing but such answers,
-then all but the answers False: leaving them out leaves a step that can be taken instead, if the first thing still holds.
+then all but the answers False: leaving them out leaves a step that can be taken instead, if the first thing still
+holds.
 """
 
 from __future__ import annotations

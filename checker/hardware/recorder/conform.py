@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from checker.hardware.lower import Plan
 from checker.hardware.recorder.tapes import FOREIGN, Did, Tape
 from checker.hardware.run import Event, RoleRun, Run
 from spec import operations as op
 from spec.errors import SpecError
-from spec.state import Phase
 
 Atom: TypeAlias = tuple[Any, ...]
 """One operation on one object, the same whoever tells of it: what kind, and its operands."""
@@ -274,10 +273,9 @@ def _path(plan: Plan, role: str) -> Iterator[int]:
 def atoms(operation: op.Operation | None) -> Iterator[Atom]:
     """What an operation of a program says, one buffer at a time."""
     match operation:
-        case op.Wait(kind="wait", phase=int() | Phase()):
-            assert isinstance(operation.phase, int | Phase)
+        case op.Wait() if operation.kind == "wait" and not isinstance(operation.phase, op.Token):
             yield "wait", operation.barrier, int(operation.phase) & 1
-        case op.Arrive(kind="arrive"):
+        case op.Arrive() if operation.kind == "arrive":
             yield "arrive", operation.barrier, operation.count, operation.expect
         case op.Transaction() if operation.bytes > 0:
             yield "expect", operation.barrier, operation.bytes
@@ -292,10 +290,8 @@ def atoms(operation: op.Operation | None) -> Iterator[Atom]:
         case op.Store():
             for source in operation.sources:
                 yield "store", source.object, source.stop - source.start
-        case op.Group(kind="bulk_commit" | "mma_commit"):
-            yield (operation.kind,)
         case op.Group():
-            yield operation.kind, operation.pending
+            yield (operation.kind,) if operation.kind.endswith("commit") else (operation.kind, operation.pending)
         case op.Fence():
             yield ("fence_proxy" if operation.kind == "proxy_async" else "fence_init",)
         case op.NamedSync():
@@ -312,8 +308,10 @@ def atoms(operation: op.Operation | None) -> Iterator[Atom]:
             yield "init", operation.barrier, operation.count
         case op.Setmaxnreg():
             yield f"registers_{operation.kind}", operation.registers
-        case _:
+        case None | op.Wait() | op.Arrive() | op.Transaction() | op.Inval() | op.Choose():
             raise SpecError(f"no hand-written kernel can be held to {operation!r}")
+        case _:
+            assert_never(operation)
 
 
 def _text(atom: Atom) -> str:
