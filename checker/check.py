@@ -252,4 +252,4 @@ def _notes(machine: Machine, exploration: Exploration) -> list[str]:
             notes.append(f"never happens: {action.role}: {action.op} {action.object} ({action.source})".rstrip())
     if LIMIT in exploration.violations:
         notes.append(exploration.violations[LIMIT].because)
-    return notes
+    return list(dict.fromkeys(notes))

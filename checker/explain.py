@@ -107,12 +107,21 @@ _TEXTS = {
 }
 
 
-def explain(id: str, width: int = 100) -> str:
-    """The explanation of a property; SpecError for an unknown one."""
+def what_is(id: str) -> str:
+    """What a property is violated by, in one sentence without its full stop; SpecError for an unknown one."""
+    return _text(id)[0].rstrip(".")
+
+
+def _text(id: str) -> tuple[str, str, str, str]:
     if id not in _TEXTS:
         raise SpecError(f"no property {id!r}: use one of {', '.join(PROPERTIES)}")
+    return _TEXTS[id]
+
+
+def explain(id: str, width: int = 100) -> str:
+    """The explanation of a property; SpecError for an unknown one."""
     import textwrap
 
-    what, why, section, fix = _TEXTS[id]
+    what, why, section, fix = _text(id)
     parts = [f"{id}: {what}", why, f"Source: {section}.", f"Usual fix: {fix}"]
     return "\n\n".join(textwrap.fill(part, width) for part in parts)

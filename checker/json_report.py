@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from checker.result import Result, Trace
+from checker.result import Result, Trace, TraceStep
 
 SCHEMA = 1
 
@@ -23,8 +23,8 @@ def header(command: str) -> dict[str, Any]:
 
 
 def to_object(result: Result) -> dict[str, Any]:
-    """One JSON-able object for a result; `trace` is its shortest, and every violated property carries its own as
-    well.
+    """One JSON-able object for a result; `trace` is that of its most severe violation, and every violated property
+    carries its own as well.
     """
     properties = []
     for finding in result.findings:
@@ -56,20 +56,30 @@ def trace_object(trace: Trace) -> dict[str, Any]:
     return {
         "property": trace.property,
         "because": trace.because,
-        "steps": [
-            {
-                "role": step.role,
-                "op": step.op,
-                "object": step.object,
-                "file": step.file,
-                "line": step.line,
-                "changes": step.changes,
-                "action": step.action,
-            }
-            for step in trace.steps
-        ],
+        "steps": [_step(step) for step in trace.steps],
+        "next": [_step(step) for step in trace.next],
         "blocked": [
-            {"role": entry.role, "waits_for": entry.waits_for, "phase": entry.phase, "missing": entry.missing}
+            {
+                "role": entry.role,
+                "waits_for": entry.waits_for,
+                "phase": entry.phase,
+                "missing": entry.missing,
+                "file": entry.file,
+                "line": entry.line,
+                "to_blame": entry.to_blame,
+            }
             for entry in trace.blocked
         ],
+    }
+
+
+def _step(step: TraceStep) -> dict[str, Any]:
+    return {
+        "role": step.role,
+        "op": step.op,
+        "object": step.object,
+        "file": step.file,
+        "line": step.line,
+        "changes": step.changes,
+        "action": step.action,
     }

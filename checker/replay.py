@@ -61,4 +61,5 @@ def pipeline_of(model: dict[str, Any], command: str) -> Pipeline:
 def trace_of(written: dict[str, Any]) -> Trace:
     steps = tuple(TraceStep(**step) for step in written["steps"])
     blocked = tuple(Blocked(**entry) for entry in written["blocked"])
-    return Trace(written["property"], written["because"], steps, blocked)
+    following = tuple(TraceStep(**step) for step in written.get("next", ()))
+    return Trace(written["property"], written["because"], steps, blocked, following)

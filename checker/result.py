@@ -27,6 +27,24 @@ PROPERTIES = (
 )
 
 
+SEVERITY = (
+    "race",
+    "stale-read",
+    "deadlock",
+    "missing-fence",
+    "arrival-count",
+    "tx-count",
+    "barrier-init",
+    "exit-hazard",
+    "smem-overlap",
+    "named-barrier",
+    "register-pool",
+    "phase-lapped",
+    "unobserved-phase",
+)
+"""Which of several violations a report leads with."""
+
+
 @dataclass(frozen=True)
 class TraceStep:
     """One step of a schedule: who did what to which object, at which line, and what it changed (name -> "old->new").
@@ -45,22 +63,30 @@ class TraceStep:
 
 @dataclass(frozen=True)
 class Blocked:
-    """A role that cannot go on: the barrier and phase that it waits for, and what is missing there."""
+    """A role that cannot go on: the barrier and phase that it waits for, what is missing there, and the line where it
+    stands. to_blame: the one of several that a report points at.
+    """
 
     role: str
     waits_for: str
     phase: str
     missing: str
+    file: str = ""
+    line: int = 0
+    to_blame: bool = False
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A schedule that ends in the violation of `property`; `because` is one sentence."""
+    """A schedule that ends in the violation of `property`; `because` is one sentence. next: what a role that the
+    sentence names is about to do to the same bytes.
+    """
 
     property: str
     because: str
     steps: tuple[TraceStep, ...]
     blocked: tuple[Blocked, ...] = ()
+    next: tuple[TraceStep, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,9 +124,14 @@ class Result:
 
     @property
     def trace(self) -> Trace | None:
-        """The shortest trace of any violated property, the first in declaration order among equals."""
+        """The trace of the most severe violation."""
         traces = [finding.trace for finding in self.findings if finding.trace is not None]
-        return min(traces, key=lambda trace: len(trace.steps)) if traces else None
+        return min(traces, key=lambda trace: severity(trace.property)) if traces else None
+
+
+def severity(property: str) -> int:
+    """The place of a property in SEVERITY; what a model of its own calls a property comes last."""
+    return SEVERITY.index(property) if property in SEVERITY else len(SEVERITY)
 
 
 def worst(verdicts: Iterable[str]) -> str:

@@ -263,6 +263,8 @@ class Search:
         if self.enough and self.result.violations:
             self.stop_after = self.stop_after or len(self.order) + self.enough
             if len(self.order) > self.stop_after:
+                if list(self.result.violations) == [LIMIT]:
+                    return self.result.violations[LIMIT].because
                 return f"the search ended {self.enough} states after the first violation"
         if self.limit and len(self.order) > self.limit:
             return f"the limit of {self.limit} states (--limit)"

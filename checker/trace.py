@@ -116,10 +116,23 @@ def make_trace(
     else:
         told = [check for check in run.violated if (check.property, check.because) == (property, because)]
         because = reason(told[0], run.last) if told else because
-    trace = Trace(property, because, tuple(steps), blocked)
+    trace = Trace(property, because, tuple(steps), blocked, _about_to(machine, run, because))
     if not replay(machine, trace):
         raise AssertionError(f"the trace of {property} does not reproduce it")
     return trace
+
+
+def _about_to(machine: Machine, run: Run, because: str) -> tuple[TraceStep, ...]:
+    """What roles that the sentence names, other than that of the last step, are about to do to the same objects."""
+    if not run.steps:
+        return ()
+    last, said = run.steps[-1].action, because.replace(",", " ").split()
+    found = []
+    for role in machine.roles:
+        place = role.locations[run.last[role.counter]]
+        if role.name != last.role and role.name in said and set(place.object.split(",")) & set(last.object.split(",")):
+            found.append(TraceStep(role.name, place.op, place.object, place.source.file, place.source.line))
+    return tuple(found)
 
 
 def changes(machine: Machine, before: State, after: State) -> dict[str, str]:

@@ -5,6 +5,7 @@ cycle.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from checker.result import Blocked, Trace
 from spec.expr import evaluate
@@ -15,9 +16,23 @@ State = dict[str, int]
 
 def explain(machine: Machine, state: State, stuck: Sequence[str]) -> tuple[Blocked, ...]:
     """One entry per stuck role: the barrier, its phase, the arrivals and bytes that are missing, and who could
-    arrive.
+    arrive. To blame is who waits for what nobody can bring any more, or else the first of a cycle.
     """
-    return tuple(_blocked(machine, state, role) for role in machine.roles if role.name in stuck)
+    blamed = _blamed(machine, state, stuck)
+    return tuple(
+        replace(_blocked(machine, state, role), to_blame=role.name == blamed)
+        for role in machine.roles
+        if role.name in stuck
+    )
+
+
+def _blamed(machine: Machine, state: State, stuck: Sequence[str]) -> str:
+    for role in machine.roles:
+        info = _awaited(machine, role, state) if role.name in stuck else None
+        if info is not None and not [one for one in _who_could_arrive(machine, state, info.name) if one != role.name]:
+            return role.name
+    cycle = find_cycle(machine, state, stuck)
+    return cycle[0] if cycle else stuck[0]
 
 
 def sentence(machine: Machine, state: State, stuck: Sequence[str]) -> str:
@@ -82,7 +97,8 @@ def _blocked(machine: Machine, state: State, role: Role) -> Blocked:
     place = _place(role, state)
     info = _awaited(machine, role, state)
     if info is None:
-        return Blocked(role.name, place.object or place.op, "", f"it stands at `{place.op}`, line {place.source.line}")
+        where = f"it stands at `{place.op}`, line {place.source.line}"
+        return Blocked(role.name, place.object or place.op, "", where, place.source.file, place.source.line)
     missing = []
     arrived = _expected(state, info) - state[info.pending]
     if state[info.pending]:
@@ -95,7 +111,8 @@ def _blocked(machine: Machine, state: State, role: Role) -> Blocked:
         missing.append("its phase has completed, but its parity is the one that the wait blocks on: it was lapped")
     elif state[info.pending]:
         missing.append(f"{_and(who)} could still arrive" if who else "nobody can arrive any more")
-    return Blocked(role.name, info.name, f"phase parity {place.op.rsplit(' ', 1)[-1]}", ", ".join(missing))
+    phase = f"phase parity {place.op.rsplit(' ', 1)[-1]}"
+    return Blocked(role.name, info.name, phase, ", ".join(missing), place.source.file, place.source.line)
 
 
 def _awaited(machine: Machine, role: Role, state: State) -> BarrierInfo | None:

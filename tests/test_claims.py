@@ -327,14 +327,14 @@ def test_launch_control_counts_its_threads(stages, load):
 def test_a_refuted_claim_comes_with_its_trace(capsys):
     assert main(["claims", "58"]) == 0
     out = capsys.readouterr().out
-    assert "  58  refuted " in out and "error[stale-read]" in out and "arrive full" in out
+    assert "  58  refuted " in out and "error[race]" in out and "arrive full" in out
     assert "again: verify spec spec/claims/rings.py:Expectation --set stages=1" in out and "verify replay" not in out
     assert out.splitlines()[-1].startswith("verify: SETTLED 1 claims: 0 hold, 1 refuted, 0 depend")
 
 
 def test_the_command_that_finds_it_again(capsys):
     assert main(["spec", f"{rings.__file__}:Expectation", "--set", "stages=1", "--set", "how=arrive-expect"]) == 1
-    assert "error[stale-read]" in capsys.readouterr().out
+    assert "error[race]" in capsys.readouterr().out
 
 
 def test_a_claim_that_depends_names_its_condition(capsys):
