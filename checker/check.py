@@ -9,7 +9,7 @@ from typing import Any
 
 from checker import waiting
 from checker.order import Outcome, confirm, order
-from checker.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result
+from checker.result import ENGINES, PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result
 from checker.search import Exploration, Violation, explore, is_undetermined, memory_bound
 from checker.trace import execute, make_trace
 from spec.compile import compile_pipeline, compile_programs
@@ -36,11 +36,9 @@ def check_pipeline(
     memory: int = 0,
     reduced: bool = True,
 ) -> Result:
-    """Decides the properties of a pipeline; the options are those of check_machine, and the engines also "order" and
-    "search+order".
-    """
+    """Decides the properties of a pipeline; the options are those of check_machine."""
     start = time.perf_counter()
-    outcome = order(pipeline, timeout=timeout) if "order" in engine else None
+    outcome = order(pipeline, timeout=timeout) if "order" in engines_of(engine) else None
     if outcome is not None and engine == "order" and not outcome.failures:
         return _without_machine(outcome, command, properties)
     machine = compile_pipeline(pipeline) if outcome is None else compile_programs(pipeline, outcome.programs)
@@ -82,22 +80,26 @@ def check_machine(
     reduced: bool = True,
     outcome: Outcome | None = None,
 ) -> Result:
-    """Decides the properties of a machine. engine: "search", "smt" or "search+smt"; two engines must agree.
+    """Decides the properties of a machine. engine: one of ENGINES, or several with + between them, which must agree.
+    Raises SpecError for another word, and for "order" without an outcome.
 
     outcome: what order says about the pipeline that the machine was compiled from, if it is one of the engines.
     reduced: search first without the schedules that nobody can tell apart, and only if anything is wrong there again
     with all of them, for the shortest trace of every property.
     """
     start = time.perf_counter()
+    engines = engines_of(engine)
+    if "order" in engines and outcome is None:
+        raise SpecError("order decides a pipeline, not a machine: use check_pipeline")
     asked = _asked(machine.name, machine.properties, properties)
     answers = []
-    if "search" in engine:
+    if "search" in engines:
         answers.append(
             _by_search(
                 machine, asked, reduced, {"limit": limit, "timeout": timeout, "memory": memory or memory_bound()}
             )
         )
-    if "smt" in engine:
+    if "smt" in engines:
         covered = bool(answers) and all(finding.verdict == PROVED for finding in answers[0].findings)
         answers.append(_by_smt(machine, asked, timeout or PROOF_TIMEOUT, covered))
     if outcome is not None:
@@ -186,23 +188,37 @@ def _by_order(machine: Machine, asked: Sequence[str], outcome: Outcome) -> _Answ
     return _Answer("order", tuple(findings), (), transitions=outcome.events)
 
 
+def engines_of(words: str) -> tuple[str, ...]:
+    """The engines that are asked for; SpecError for a word that is none, or that stands twice."""
+    names = tuple(words.split("+"))
+    for name in names:
+        if name not in ENGINES or names.count(name) > 1:
+            raise SpecError(f"engine {words!r}: use {', '.join(ENGINES)}, or several, each once: search+order")
+    return names
+
+
 def _agreed(answers: Sequence[_Answer]) -> tuple[tuple[Finding, ...], tuple[str, ...], dict[str, Any]]:
     """The engines' answers as one: they may leave a property open, but never contradict each other."""
     if len(answers) == 1:
         return answers[0].findings, answers[0].notes, answers[0].extra
     findings = []
-    for one, other in zip(answers[0].findings, answers[1].findings, strict=True):
-        if {one.verdict, other.verdict} == {PROVED, VIOLATED}:
-            raise AssertionError(f"{answers[0].engine} and {answers[1].engine} contradict each other on {one.id}")
-        if VIOLATED in (one.verdict, other.verdict):
-            findings.append(one if one.verdict == VIOLATED else other)
-        elif UNDETERMINED in (one.verdict, other.verdict):
-            engine, left = (answers[0], one) if one.verdict == UNDETERMINED else (answers[1], other)
-            findings.append(Finding(one.id, UNDETERMINED, note=f"{engine.engine}: {left.note}"))
+    for said in zip(*(answer.findings for answer in answers), strict=True):
+        by_verdict = {one.verdict: (answer.engine, one) for answer, one in reversed([*zip(answers, said, strict=True)])}
+        if PROVED in by_verdict and VIOLATED in by_verdict:
+            proves, refutes = by_verdict[PROVED][0], by_verdict[VIOLATED][0]
+            raise AssertionError(f"{proves} and {refutes} contradict each other on {said[0].id}")
+        if VIOLATED in by_verdict:
+            findings.append(by_verdict[VIOLATED][1])
+        elif UNDETERMINED in by_verdict:
+            engine, left = by_verdict[UNDETERMINED]
+            findings.append(Finding(left.id, UNDETERMINED, note=f"{engine}: {left.note}"))
         else:
-            findings.append(one)
+            findings.append(said[0])
     notes = tuple(dict.fromkeys(note for answer in answers for note in answer.notes))
-    return tuple(findings), notes, {**answers[1].extra, **answers[0].extra}
+    extra: dict[str, Any] = {}
+    for answer in reversed(answers):
+        extra |= answer.extra
+    return tuple(findings), notes, extra
 
 
 def _asked(name: str, possible: Sequence[str], properties: Sequence[str]) -> tuple[str, ...]:

@@ -114,6 +114,12 @@ def _spec(options: argparse.Namespace) -> int:
     return _finish(results, options)
 
 
+def _engine(options: argparse.Namespace) -> str:
+    """The engines that are asked for, with Z3 if --prove says so."""
+    words: str = options.engine
+    return f"{words}+smt" if getattr(options, "prove", False) and "smt" not in words.split("+") else words
+
+
 def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, shown: tuple[str, ...]) -> Result:
     from dataclasses import replace
 
@@ -123,7 +129,7 @@ def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, s
         kernel(**settings),
         command=options.command,
         properties=options.properties,
-        engine="search+smt" if getattr(options, "prove", False) and options.engine == "search" else options.engine,
+        engine=_engine(options),
         limit=options.limit,
         timeout=options.timeout,
         memory=options.memory << 30,
