@@ -67,7 +67,7 @@ class Soup(Pipeline):
     q = barrier(arrivals="q_arrivals", slots=1)
     a = tile(bytes=16, slots=2)
 
-    @role(warps=1, copies=lambda self: len(self.programs) // (2 if self.cluster == "2x1" else 1))
+    @role(warpgroups=1, copies=lambda self: len(self.programs) // (2 if self.cluster == "2x1" else 1))
     def cook(self, me: Threads):
         at = {name: PipelineState.start(1) for name in "pq"}
         other = 1 - me.cta
@@ -113,7 +113,7 @@ class Soup(Pipeline):
                     case "fence":
                         yield self.fence_proxy_async()
                     case "sync":
-                        yield self.named_sync(1, 64)
+                        yield self.named_sync(1, 256)
 
 
 def soup(programs, **parameters):

@@ -62,7 +62,8 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
         attempts += [tuple(map(max, reached, failure.given)) for reached in attempts if reached]
     other = None
     for reached, leave in ((reached, leave) for reached in attempts for leave in (True, False)):
-        player = _Player(machine, plan, failure.property)
+        may_show = _MAY_SHOW.get(failure.property, ()) if failure.astray else ()
+        player = _Player(machine, plan, failure.property, may_show)
         player.play(_before(failure, reached, roles))
         if leave:
             player.leave()
@@ -107,9 +108,12 @@ def _step(plan: Plan, failure: Failure) -> Event:
 
 
 class _Player:
-    """Executes events on the Machine, and stops at the first violation of what is wanted or of what halts."""
+    """Executes events on the Machine, and stops at the first violation of what is wanted, of what it may come to first,
+    or of what halts.
+    """
 
-    def __init__(self, machine: Machine, plan: Plan, wanted: str) -> None:
+    def __init__(self, machine: Machine, plan: Plan, wanted: str, may_show: tuple[str, ...] = ()) -> None:
+        self.may_show = may_show
         self.machine, self.plan, self.programs = machine, plan, plan.programs
         self.state: State = initial_state(machine)
         self.actions: list[int] = []
@@ -221,7 +225,7 @@ class _Player:
         return known
 
     def _matters(self, check: Check) -> bool:
-        return not self.wanted or check.property in (self.wanted, LIMIT, *_MAY_SHOW.get(self.wanted, ())) or check.halts
+        return not self.wanted or check.property in (self.wanted, LIMIT, *self.may_show) or check.halts
 
     def _note(self, checks: Iterable[Check], by_step: bool = False) -> None:
         """The first of the violated checks, one of what is wanted before any other."""
