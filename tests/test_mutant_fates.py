@@ -227,9 +227,10 @@ def test_the_score_of_a_small_model():
         "deadlock": 10,
         "race": 4,
         "stale-read": 9,
-        "phase-lapped": 5,
+        "phase-lapped": 4,
         "arrival-count": 7,
         "barrier-init": 1,
+        "unobserved-phase": 1,
     }
 
 
