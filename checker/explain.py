@@ -53,12 +53,14 @@ _TEXTS = {
         "stick out of the tensor; for multicast, the bytes that this CTA receives.",
     ),
     "barrier-init": (
-        "A count outside 1 to 2^20-1, a use before the initialisation is visible, or a live barrier initialised again.",
+        "A count outside 1 to 2^20-1, a use before the initialisation is visible, a live barrier initialised again, or "
+        "data over a live barrier.",
         "init makes the object; until it is visible to the thread (and to the async proxy) nothing may use it, "
-        "and until inval it may not be initialised again.",
-        "PTX ISA 9.7.13.15.9, .10; 9.7.13.4",
+        "and until inval it may not be initialised again, nor may anything but mbarrier operations touch its bytes.",
+        "PTX ISA 9.7.13.15.1, .9, .10; 9.7.13.4",
         "One thread: init, fence.mbarrier_init. All threads: __syncthreads (or a cluster barrier) before the "
-        "first use.",
+        "first use. Before its bytes hold data: the last use of all threads, a barrier, mbarrier.inval by one thread, "
+        "which executes fence.proxy.async if a bulk copy or a wgmma comes next, and a barrier.",
     ),
     "missing-fence": (
         "Bytes written through the generic proxy reach an access through the async proxy without a proxy fence.",
@@ -76,10 +78,12 @@ _TEXTS = {
     ),
     "smem-overlap": (
         "Two objects share bytes that the layout does not declare as reused.",
-        "A buffer lies over another one, or a copy runs over the end of its buffer into something else.",
-        "PTX ISA 9.7.9.25.4",
-        "Move one of them, or declare with `shares=` that they are meant to share; the accesses are then checked "
-        "for races.",
+        "A buffer lies over another one or over a barrier that lives from the start to the end, or a copy runs over "
+        "the end of its buffer into something else.",
+        "PTX ISA 9.7.9.25.4, 9.7.13.15.10",
+        "Move one of them, or make the copy shorter. If two buffers are meant to share their bytes, say so with "
+        "`shares=`; their accesses are then checked for races. Over a live barrier there can be no data, whatever is "
+        "declared: execute mbarrier.inval first, and let the data come after it; the accesses are checked for that.",
     ),
     "named-barrier": (
         "The id, thread count or participants of a named barrier do not add up.",

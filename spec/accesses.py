@@ -115,7 +115,9 @@ def accesses_of(operation: op.Operation | None) -> tuple[Access, ...]:
             return tuple(write for write, _ in operation.destinations)
         case op.Store():
             return operation.reads if operation.destination is None else (*operation.reads, operation.destination)
-        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Group() | op.Fence():
+        case op.Init() | op.Inval():
+            return () if operation.write is None else (operation.write,)
+        case None | op.Wait() | op.Arrive() | op.Transaction() | op.Group() | op.Fence():
             return ()
         case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
             return ()
@@ -184,7 +186,9 @@ def contents(operation: op.Operation | None) -> list[tuple[Access, Hashable]]:
     match operation:
         case op.Touch():
             return _left(operation)
-        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Group():
+        case op.Init() | op.Inval():
+            return [] if operation.write is None else [(operation.write, None)]
+        case None | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Group():
             return []
         case op.Store() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
             return []

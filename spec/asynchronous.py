@@ -66,11 +66,13 @@ class Held:
         match operation:
             case op.Touch(kind="read" | "write"):
                 return replace(self, recent=_unique((*self.recent, *operation.accesses)))
+            case op.Init(write=write) | op.Inval(write=write):
+                return self if write is None else replace(self, recent=_unique((*self.recent, write)))
             case op.ClusterArrive(release=False):
                 return replace(self, recent=(), unordered=_unique((*self.unordered, *self.recent)))
             case op.Arrive() | op.NamedSync() | op.CtaSync() | op.ClusterArrive():
                 return replace(self, recent=(), unordered=())
-            case op.Init() | op.Inval() | op.Wait() | op.Transaction() | op.Load() | op.Touch() | op.Store():
+            case op.Wait() | op.Transaction() | op.Load() | op.Touch() | op.Store():
                 return self
             case op.Group() | op.Fence() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
                 return self
@@ -102,7 +104,9 @@ class Held:
                 )
             case op.Setmaxnreg():
                 return replace(self, registers=operation.registers)
-            case op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.NamedSync() | op.CtaSync():
+            case op.Inval(write=write):
+                return self if write is None else replace(self, unfenced=_unique((*self.unfenced, write)))
+            case op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.NamedSync() | op.CtaSync():
                 return self
             case op.ClusterWait() | op.WarpSync() | op.Choose():
                 return self

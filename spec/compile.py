@@ -19,6 +19,7 @@ from spec.accesses import (
     race_checks,
     stale_check,
 )
+from spec.barrier_bytes import barriers_under, live_checks
 from spec.control import (
     arrivals_ahead,
     before_dec,
@@ -238,7 +239,10 @@ class _Compiler:
             case op.Arrive() | op.Transaction() if operation.cta >= 0:
                 far = (*self._reaches(program, operation.cta), *self._hidden_init(operation.barrier))
                 return [replace(way, illegal=(*way.illegal, *far)) for way in self.signals.ways(role, node)]
-            case op.Wait() | op.Init() | op.Inval() | op.Arrive() | op.Transaction():
+            case op.Init() | op.Inval():
+                lost = tuple(self._writes(operation))
+                return [replace(way, updates=(*way.updates, *lost)) for way in self.signals.ways(role, node)]
+            case op.Wait() | op.Arrive() | op.Transaction():
                 return self.signals.ways(role, node)
             case op.ClusterArrive():
                 meeting, exited = self.v.meetings["cluster"], self._exited(None, CLUSTER_WIDTH)
@@ -380,6 +384,7 @@ class _Compiler:
             if access.space != "global" and access.cta != program.me.cta and not kinds:
                 checks += [check_of(part, access.object) for part in self._reaches(program, access.cta)]
             checks += fence_checks(role, access, node.held, self.others, strict=self.pipeline.strict)
+        checks += live_checks(role, barriers_under(self.pipeline.layout, operation), self.v.barriers)
         for access, tag in expectations(operation):
             if tag is not None:
                 known = self.v.tags.get(access.object, {}).get(tag)

@@ -26,9 +26,15 @@ class Barrier:
     """One mbarrier, as a role sees it: each method gives an operation to yield."""
 
     def __init__(
-        self, owner: Owner, name: str, cta: int = 0, everywhere: Callable[[int], Barrier] | None = None
+        self,
+        owner: Owner,
+        name: str,
+        cta: int = 0,
+        everywhere: Callable[[int], Barrier] | None = None,
+        write: Access | None = None,
     ) -> None:
-        self._owner, self.name, self.cta, self._everywhere = owner, name, cta, everywhere
+        """write: its bytes, where a buffer lies in them too."""
+        self._owner, self.name, self.cta, self._everywhere, self._write = owner, name, cta, everywhere, write
 
     def on(self, cta: int) -> Barrier:
         """The barrier at the same place in the shared memory of another CTA (mapa): only arrivals and bytes reach
@@ -83,11 +89,11 @@ class Barrier:
 
     def init(self, count: int) -> op.Operation:
         """mbarrier.init."""
-        return self._new(op.Init(self.name, count, self._target >= 0))
+        return self._new(op.Init(self.name, count, self._target >= 0, self._write))
 
     def inval(self) -> op.Operation:
         """mbarrier.inval."""
-        return self._new(op.Inval(self.name, self._target >= 0))
+        return self._new(op.Inval(self.name, self._target >= 0, self._write))
 
     def _phase(self, phase: int | Phase | op.Token) -> int | Phase | op.Token:
         if isinstance(phase, op.Token) and phase.barrier != self.name:

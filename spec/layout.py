@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,8 @@ class Region:
 class Layout:
     """All regions; `arrivals`: the init count of every mbarrier that is initialised before the roles start;
     `barriers`: the declarations that are barriers; `slots`: how many slots each declaration has; `holds`: the tag of
-    what a buffer holds at the start; `places`: where each declaration is written, if it is known."""
+    what a buffer holds at the start; `places`: where each declaration is written, if it is known; `under`: by buffer,
+    the barriers that lie in its bytes too."""
 
     regions: tuple[Region, ...]
     arrivals: dict[str, int]
@@ -71,6 +72,7 @@ class Layout:
     slots: dict[str, int]
     holds: dict[str, Hashable]
     places: dict[str, Source | None]
+    under: dict[str, tuple[Region, ...]]
 
     def overlaps(self) -> list[tuple[Region, Region]]:
         """Pairs of objects that share bytes without being declared to."""
@@ -130,10 +132,25 @@ def lay_out(pipeline: Pipeline) -> Layout:
             count = pipeline.value(declaration.arrivals)
             if declaration.initialised:
                 arrivals.update((region.object, count) for region in regions if region.declaration == name)
-    _bind(pipeline, declared, regions)
     barriers = tuple(name for name, declaration in declared.items() if isinstance(declaration, BarrierDeclaration))
+    under = _under(regions, barriers)
+    _bind(pipeline, declared, regions, {region.object for found in under.values() for region in found})
     places = {name: declaration.where for name, declaration in declared.items()}
-    return Layout(tuple(regions), arrivals, barriers, counts, holds, places)
+    return Layout(tuple(regions), arrivals, barriers, counts, holds, places, under)
+
+
+def _under(regions: list[Region], barriers: tuple[str, ...]) -> dict[str, tuple[Region, ...]]:
+    """By buffer, the barriers with which it has bytes in common."""
+    found: dict[str, tuple[Region, ...]] = {}
+    ordered = sorted((one for one in regions if one.space == "shared"), key=lambda one: (one.cta, one.start))
+    for index, one in enumerate(ordered):
+        for other in ordered[index + 1 :]:
+            if other.cta != one.cta or other.start >= one.stop:
+                break
+            for buffer, barrier in ((one, other), (other, one)):
+                if barrier.declaration in barriers and buffer.declaration not in barriers:
+                    found[buffer.object] = (*found.get(buffer.object, ()), barrier)
+    return found
 
 
 def _check(pipeline: Pipeline, declared: dict[str, BarrierDeclaration | TileDeclaration]) -> None:
@@ -166,11 +183,17 @@ def _declarations(pipeline: Pipeline) -> dict[str, BarrierDeclaration | TileDecl
     return found
 
 
-def _bind(pipeline: Pipeline, declared: dict[str, BarrierDeclaration | TileDeclaration], regions: list[Region]) -> None:
+def _bind(
+    pipeline: Pipeline,
+    declared: dict[str, BarrierDeclaration | TileDeclaration],
+    regions: list[Region],
+    crowded: Container[str],
+) -> None:
+    """crowded: barriers in whose bytes a buffer lies."""
     parts: dict[str, dict[str, Array]] = {}
     for name, declaration in declared.items():
         mine = [region for region in regions if region.declaration == name]
-        array = _array(pipeline, name, declaration, mine)
+        array = _array(pipeline, name, declaration, mine, crowded)
         component, _, part = name.rpartition(".")
         if component:
             parts.setdefault(component, {})[part] = array
@@ -183,7 +206,11 @@ def _bind(pipeline: Pipeline, declared: dict[str, BarrierDeclaration | TileDecla
 
 
 def _array(
-    pipeline: Pipeline, name: str, declaration: BarrierDeclaration | TileDeclaration, regions: list[Region]
+    pipeline: Pipeline,
+    name: str,
+    declaration: BarrierDeclaration | TileDeclaration,
+    regions: list[Region],
+    crowded: Container[str],
 ) -> Array:
     copies = len(_ctas_of(pipeline, regions[0].space)) if regions else 1
 
@@ -196,7 +223,8 @@ def _array(
 
         def barrier_on(index: int, cta: int) -> Barrier:
             region = place(index, cta)
-            return Barrier(pipeline, region.object, region.cta, lambda other: barrier_on(index, other))
+            write = region.access(write=True) if region.object in crowded else None
+            return Barrier(pipeline, region.object, region.cta, lambda other: barrier_on(index, other), write)
 
         return Array(name, len(regions) // copies, lambda index, tag: barrier_on(index, pipeline._cta))
 

@@ -65,15 +65,21 @@ class Token:
 
 @dataclass(frozen=True)
 class Init(Yielded):
+    """write: the barrier's bytes, where a buffer lies in them too."""
+
     barrier: str
     count: int
     remote: bool = False
+    write: Access | None = None
 
 
 @dataclass(frozen=True)
 class Inval(Yielded):
+    """write: the barrier's bytes, where a buffer lies in them too."""
+
     barrier: str
     remote: bool = False
+    write: Access | None = None
 
 
 @dataclass(frozen=True)

@@ -122,9 +122,9 @@ def tile(
 ) -> Any:
     """An array of buffers of `bytes` bytes each, one per stage unless `slots` says otherwise.
 
-    shares: the name of another tile whose bytes this one is meant to overlay, `offset` bytes from its start. address:
-    first byte, if the layout matters. stride: bytes from slot to slot. space: "shared", "global" or "registers".
-    holds: the tag of what is there at the start.
+    shares: the name of another tile, or of a barrier while that is dead, whose bytes this one is meant to overlay,
+    `offset` bytes from its start. address: first byte, if the layout matters. stride: bytes from slot to slot. space:
+    "shared", "global" or "registers". holds: the tag of what is there at the start.
     """
     return TileDeclaration(bytes, slots, shares, address, offset, stride, space, holds)
 

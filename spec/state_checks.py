@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from spec.barrier_bytes import undeclared_overlaps
 from spec.expr import TRUE, Expr, all_of, any_of
 from spec.hopper import Illegal
 from spec.machine import Check
@@ -16,7 +17,7 @@ HALTING = ("arrival-count", "tx-count", "barrier-init", "limit")
 def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:
     """gone: by the home of a CTA, all its roles have ended."""
     layout = v.pipeline.layout
-    for one, other in layout.overlaps():
+    for one, other in undeclared_overlaps(layout, v.programs):
         because = (
             f"{one.object} [{one.start}, {one.stop}) and {other.object} [{other.start}, {other.stop}) "
             "lie in the same bytes, which no `shares` declares"

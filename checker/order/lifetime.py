@@ -1,12 +1,15 @@
-"""mbarrier.init and mbarrier.inval: everything that is done to a barrier is after its init and before its inval."""
+"""mbarrier.init and mbarrier.inval: everything that is done to a barrier is after its init and before its inval, and
+no data lies in its bytes in between.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from checker.order import phases, signals, steps
+from checker.order import memory, phases, signals, steps
 from checker.order.plan import Move
 from checker.order.state import NEVER, join
+from spec.barrier_bytes import over_a_live_barrier
 
 if TYPE_CHECKING:
     from checker.order.run import Run
@@ -32,6 +35,7 @@ def live(run: Run, role: int, move: Move) -> None:
         signals.not_initialised(run, role, number, step)
     elif move.kind == "inval":
         _must_be_unused(run, role, move, step)
+    memory.access(run, role, move)
     barrier.parts = effect.parts
     phases.next_stage(run, number, run.publish(role))
     state.clock[role] = barrier.completions[-1]
@@ -54,6 +58,16 @@ def nobody_may_stand_there(run: Run, number: int) -> None:
             because = f"{name}: inval while {run.plan.programs[role].name} stands at a wait on it"
             reached = join(run.now(role), barrier.completions[-1])
             run.fail("barrier-init", because, name, reached, happened=True)
+
+
+def must_be_dead(run: Run, role: int, move: Move) -> None:
+    """Barriers in whose bytes an access begins: if nothing races with their init and inval, they are as in this run."""
+    for access, number in move.over_barriers:
+        if run.state.barriers[number].parts.alive:
+            name = run.plan.barriers[number].name
+            because = over_a_live_barrier(run.plan.programs[role].name, access, name)
+            reached = signals.behind(run, role, number)
+            run.fail("barrier-init", because, name, reached, (role, run.state.at[role]), happened=True)
 
 
 def _must_be_unused(run: Run, role: int, move: Move, step: tuple[int, int]) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def access(run: Run, role: int, move: Move) -> None:
-    """Ordinary reads and writes, wgmma and bulk stores begin."""
+    """Ordinary reads and writes, wgmma and bulk stores begin; or init or inval writes a barrier's bytes."""
     if not move.uses:
         return
     state, event = run.state, run.state.done[role]
@@ -39,7 +39,7 @@ def access(run: Run, role: int, move: Move) -> None:
             spans.write, spans.wrote = max(spans.write, end), event
         else:
             spans.read, spans.began = max(spans.read, end), event
-        if not move.lasting:
+        if not move.lasting and move.kind != "init":
             state.raw[role][use.bytes] = None
             if use.write:
                 spans.raw_write = NEVER

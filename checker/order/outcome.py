@@ -13,6 +13,7 @@ from checker.order.state import Failure
 from checker.result import PROVED, UNDETERMINED, VIOLATED
 from spec import operations as op
 from spec.accesses import accesses_of, contents, expectations
+from spec.barrier_bytes import barriers_under
 from spec.graph import Program
 from spec.pipeline import Pipeline
 from spec.program import trace_programs
@@ -89,7 +90,8 @@ def order(pipeline: Pipeline, *, timeout: float = 0.0) -> Outcome:
     halted = [failure.property for failure in failures if failure.property in _HALTING and failure.certain]
     if not why and halted:
         why = f"what follows a violation of {halted[0]} is undefined and was not looked at"
-    unreliable = ("stale-read", "missing-fence") if walk.raced else ()
+    over_barriers = ("barrier-init",) if pipeline.layout.under else ()
+    unreliable = ("stale-read", "missing-fence", *over_barriers) if walk.raced else ()
     return Outcome(
         pipeline, programs, plan, applies, failures, why, unreliable, walk.events, time.perf_counter() - start
     )
@@ -202,6 +204,8 @@ def applicable(pipeline: Pipeline, programs: tuple[Program, ...]) -> tuple[str, 
         concerned.add("race")
     if any(tag is not None for one in operations for _, tag in (*expectations(one), *contents(one))):
         concerned.add("stale-read")
+    if any(barriers_under(pipeline.layout, one) for one in operations):
+        concerned.add("barrier-init")
     if len({access.proxy for access, _ in accesses}) > 1:
         concerned.add("missing-fence")
     return tuple(property for property in _PROPERTIES if property in concerned)

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from spec import operations as op
 from spec.accesses import accesses_of, contents, expectations, outlasts
+from spec.barrier_bytes import barriers_under
 from spec.control import just_waited, meeting_of
 from spec.graph import Node, Program
 from spec.operations import Access
@@ -38,8 +39,9 @@ class Move:
     the other CTA whose barrier it is, or -1. operation: what it or its copy does to a barrier, the same for every
     barrier, so that its effect is found again.
     uses: what it accesses; wants: (buffer, tag) that it must find; leaves: (buffer, tag, buffers that hold nothing
-    then). over: accesses that it is the end of; lasting: it is not the end of its own. loosens, tightens: accesses that
-    nothing releases to other roles from here on, or that it releases.
+    then). over_barriers: those of its accesses that lie over a barrier, and which. over: accesses that it is the end
+    of; lasting: it is not the end of its own. loosens, tightens: accesses that nothing releases to other roles from
+    here on, or that it releases.
     watches, watched: barriers whose wait the role has only just passed there (spec.control.just_waited, distance 0 and
     1); forgets, forgot: those of which that ends with this operation.
     """
@@ -55,6 +57,7 @@ class Move:
     uses: tuple[Use, ...] = ()
     wants: tuple[tuple[str, Hashable], ...] = ()
     leaves: tuple[tuple[str, Hashable, tuple[str, ...]], ...] = ()
+    over_barriers: tuple[tuple[Access, int], ...] = ()
     over: tuple[tuple[int, bool], ...] = ()
     lasting: bool = False
     loosens: tuple[tuple[int, bool], ...] = ()
@@ -78,6 +81,7 @@ class Move:
             self.uses,
             self.wants,
             self.leaves,
+            over_barriers=self.over_barriers,
             lasting=self.lasting,
         )
 
@@ -296,6 +300,10 @@ class _Planner:
         return tuple((self._region(access), access.write) for access in some if access not in others)
 
     def _first(self, program: Program, node: Node, operation: op.Operation) -> Move:
+        over = tuple((access, self.numbers[name]) for access, name in barriers_under(self.pipeline.layout, operation))
+        return replace(self._plain(program, node, operation), over_barriers=over)
+
+    def _plain(self, program: Program, node: Node, operation: op.Operation) -> Move:
         uses = tuple(
             Use(
                 self._region(access),
@@ -310,12 +318,12 @@ class _Planner:
             case op.Wait():
                 kind = "token" if isinstance(operation.phase, op.Token) else "wait"
                 return Move(kind, node, thing=self.numbers[operation.barrier])
-            case op.Init():
-                alike: op.Signal = replace(operation, barrier="")
-                return Move("init", node, thing=self.numbers[operation.barrier], operation=alike)
-            case op.Inval():
-                alike = replace(operation, barrier="")
-                return Move("inval", node, thing=self.numbers[operation.barrier], operation=alike)
+            case op.Init() | op.Inval():
+                kind = "init" if isinstance(operation, op.Init) else "inval"
+                leaves = tuple(self._leave(*pair) for pair in contents(operation))
+                alike: op.Signal = replace(operation, barrier="", write=None)
+                number = self.numbers[operation.barrier]
+                return Move(kind, node, thing=number, operation=alike, uses=uses, leaves=leaves)
             case op.Arrive() | op.Transaction():
                 far = operation.cta
                 alike = replace(operation, barrier="", cta=min(far, 0))

@@ -9,6 +9,7 @@ from checker.order import ctas, lifetime, memory, signals
 from checker.order.meetings import leave, meet, role_ends
 from checker.order.plan import Move, Plan
 from checker.order.state import NEVER, Clock, Failure, RunState, initial
+from spec.barrier_bytes import undeclared_overlaps
 
 ALTERNATIVES = 4
 """Failures of one property that are kept, in case the first turns out to be nothing."""
@@ -169,6 +170,7 @@ class Run:
         match move.kind:
             case "access":
                 memory.access(self, role, move)
+                lifetime.must_be_dead(self, role, move)
             case "signal":
                 signals.contribute(self, role, move)
             case "wait":
@@ -176,6 +178,7 @@ class Run:
                     return False
             case "load":
                 memory.load(self, role, move)
+                lifetime.must_be_dead(self, role, move)
             case "meet":
                 meet(self, role, move)
             case "loop":
@@ -236,7 +239,7 @@ class Run:
         """What is wrong before anything happens; roles without any operation end at once."""
         nothing = [0] * self.plan.width
         layout = self.plan.pipeline.layout
-        for one, other in layout.overlaps():
+        for one, other in undeclared_overlaps(layout, self.plan.programs):
             because = f"{one.object} and {other.object} lie in the same bytes, which no `shares` declares"
             self.fail("smem-overlap", because, other.object, nothing, happened=True)
         for name, count in layout.arrivals.items():

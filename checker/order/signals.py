@@ -131,7 +131,7 @@ def wait(run: Run, role: int, move: Move) -> bool:
             step = (role, state.at[role])
             run.fail(property, f"{use.name}: {because}", use.name, run.now(role), step, happened=True)
     for property, because in illegal:
-        run.fail(property, f"{use.name}: {because}", use.name, _behind(run, role, number), happened=True)
+        run.fail(property, f"{use.name}: {because}", use.name, behind(run, role, number), happened=True)
         run.diverged = run.diverged or because
     if illegal:
         return passes
@@ -169,7 +169,7 @@ def wait_token(run: Run, role: int, move: Move) -> bool:
         barrier.parts, _completed_since(barrier, barrier.arrived.get(role, barrier.stage))
     )
     for property, because in illegal:
-        run.fail(property, f"{use.name}: {because}", use.name, _behind(run, role, number), happened=True)
+        run.fail(property, f"{use.name}: {because}", use.name, behind(run, role, number), happened=True)
         run.diverged = run.diverged or because
     if not illegal and state.clock[role][run.roles + number] < barrier.first:
         not_initialised(run, role, number)
@@ -270,14 +270,14 @@ def _learn(run: Run, role: int, number: int) -> None:
 def within(run: Run, role: int, number: int) -> Clock:
     """Where the role stands, after all contributions so far to the current phase of the barrier."""
     barrier = run.state.barriers[number]
-    reached = _behind(run, role, number)
+    reached = behind(run, role, number)
     if barrier.shared is not None:
         reached = join(reached, barrier.shared)
         reached[run.roles + number] = barrier.stage + 1
     return reached
 
 
-def _behind(run: Run, role: int, number: int) -> Clock:
+def behind(run: Run, role: int, number: int) -> Clock:
     """Where the role stands, after the last completion of the barrier."""
     completions = run.state.barriers[number].completions
     return join(completions[-1] if completions else None, run.now(role))

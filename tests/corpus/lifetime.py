@@ -216,7 +216,12 @@ CASES = (
         (InvalidatesInTheLoop(counts_on=False),),
     ),
     ("D36", CopyRunsIntoBarrier(), {"smem-overlap": "full"}, (RoomForScales(), CopyRunsIntoBarrier(scales=0))),
-    ("D36 region", BarrierRegionTooSmall(), {"smem-overlap": "empty[1]"}, (BarrierRegionLargeEnough(),)),
+    (
+        "D36 region",
+        BarrierRegionTooSmall(),
+        {"smem-overlap": "empty[1]", "barrier-init": "empty[1]"},
+        (BarrierRegionLargeEnough(),),
+    ),
     (
         "R18 sync",
         InitialisationNotSynchronised(),
