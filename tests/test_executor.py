@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
@@ -19,6 +20,17 @@ def test_codes_are_those_of_the_kernel():
     body = text[text.index("enum Code") : text.index("};")]
     names = [line.split(",")[0].strip() for line in body.splitlines()[1:] if "," in line]
     assert [name.lower() for name in names] == list(CODES)
+
+
+def test_the_kernel_traps_at_a_code_or_a_count_that_it_does_not_know():
+    """A trap ends the launch by an error, which checker.hardware.device reports; to do nothing would be an answer."""
+    text = (sources() / "executor.cu").read_text()
+    switch = text[text.index("switch (i.code) {") :]
+    cases = re.findall(r"^        case ([A-Z_]+):", switch, re.MULTILINE)
+    assert sorted(name.lower() for name in cases) == sorted(CODES)
+    assert re.search(r"^        default:\n          __trap\(\);", switch, re.MULTILINE)
+    groups = switch[switch.index("switch (i.a)") : switch.index("case FENCE_PROXY")]
+    assert "default: __trap();" in groups
 
 
 def test_a_role_is_lowered_operation_by_operation():
