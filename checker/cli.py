@@ -77,6 +77,9 @@ def _frontier(options: argparse.Namespace) -> int:
     from checker.frontier.report import text, to_json
     from checker.frontier.run import explore_box
 
+    if options.engine != "order":
+        raise UsageError(f"--engine {options.engine}: --frontier is decided by order alone: leave --engine out")
+
     def progress(done: int, of: int) -> None:
         if done % 100 == 0 or done == of:
             print(f"\r{done} of {of} configurations", end="" if done < of else "\n", file=sys.stderr, flush=True)
@@ -114,22 +117,17 @@ def _spec(options: argparse.Namespace) -> int:
     return _finish(results, options)
 
 
-def _engine(options: argparse.Namespace) -> str:
-    """The engines that are asked for, with Z3 if --prove says so."""
-    words: str = options.engine
-    return f"{words}+smt" if getattr(options, "prove", False) and "smt" not in words.split("+") else words
-
-
 def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, shown: tuple[str, ...]) -> Result:
     from dataclasses import replace
 
     from checker.check import check_pipeline
+    from checker.engines.table import with_engine
 
     result = check_pipeline(
         kernel(**settings),
         command=options.command,
         properties=options.properties,
-        engine=_engine(options),
+        engine=with_engine(options.engine, "smt") if getattr(options, "prove", False) else options.engine,
         limit=options.limit,
         timeout=options.timeout,
         memory=options.memory << 30,

@@ -1,4 +1,7 @@
-"""Results as text: the only module that lays out what a person reads, 100 columns wide."""
+"""A Result as text, 100 columns wide: what a person reads of every model, log and recording that is checked.
+
+Claims, frontiers and mutation scores are tables of many results, which their own reports lay out.
+"""
 
 from __future__ import annotations
 

@@ -9,8 +9,6 @@ from typing import Any
 PROVED, VIOLATED, UNDETERMINED = "proved", "violated", "undetermined"
 EXIT_CODE = {PROVED: 0, VIOLATED: 1, UNDETERMINED: 3}
 EXIT_CANNOT_RUN = 2
-ENGINES = ("search", "order", "smt")
-"""What decides; several are asked with a + between them."""
 
 PROPERTIES = (
     "deadlock",

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from checker.result import ENGINES
+from checker.engines.table import ENGINES, names_of
 from spec.errors import SpecError
 
 MAX_STAGES = 64
@@ -81,6 +81,15 @@ def setting(text: str) -> tuple[str, int | str]:
     if value.lower() in ("true", "false"):
         return name, value.lower() == "true"
     return name, int(value) if value.lstrip("-").isdigit() else value
+
+
+def engines(text: str) -> str:
+    """Names of engines joined by "+"."""
+    try:
+        names_of(text)
+    except SpecError as error:
+        raise argparse.ArgumentTypeError(error.what) from None
+    return text
 
 
 def tile_shape(text: str) -> tuple[int, int, int]:
@@ -275,8 +284,8 @@ def _add_epilogue(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser, engine: str = "search") -> None:
-    words = f"{', '.join(ENGINES)}, or several: search+order ({engine})"
-    parser.add_argument("--engine", default=engine, metavar="ENGINE", help=words)
+    names = f"{', '.join(ENGINES)}, or several joined by + ({engine})"
+    parser.add_argument("--engine", type=engines, default=engine, metavar="NAMES", help=names)
     _add_bounds(parser)
     parser.add_argument("--memory", type=whole(1, 4096), default=0, metavar="GIB", help="default: 3/4 of it")
     parser.add_argument(

@@ -1,8 +1,9 @@
 """A model as plain data: variables, roles with their control locations, guarded actions, and what must never happen.
 
-Every engine folds over a Machine. A role is in one of its locations, held in the variable `counter`; an action of a
-role can be taken in its location, when its guard holds. Actions of agents that have no program (a bulk copy that
-lands) have no location. All updates of an action read the state before it.
+It is read in several ways: search takes its actions one by one, Z3 turns them into formulas, order decides on the
+programs and executes here what it finds wrong. A role is in one of its locations, held in the variable `counter`; an
+action of a role can be taken in its location, when its guard holds. Actions of agents that have no program (a bulk copy
+that lands) have no location. All updates of an action read the state before it.
 """
 
 from __future__ import annotations

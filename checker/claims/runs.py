@@ -9,8 +9,9 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from checker.check import ENOUGH, check_machine, check_pipeline
+from checker.check import check_machine, check_pipeline
 from checker.claims.claim import Point
+from checker.engines.search_engine import ENOUGH
 from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace
 from checker.search import explore, is_undetermined, memory_bound
 from checker.trace import make_trace

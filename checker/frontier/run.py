@@ -12,12 +12,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from checker.check import check_machine, check_pipeline
+from checker.check import check_pipeline
 from checker.frontier.box import Box, Configuration
 from checker.frontier.formula import Formula, simplest
-from checker.order import order
 from checker.result import PROVED, UNDETERMINED, VIOLATED, Result
-from spec.compile import compile_programs
 from spec.errors import SpecError
 
 CHUNK = 16
@@ -78,25 +76,21 @@ class Frontier:
 def decide(configuration: Configuration) -> Decided:
     """Proved or violated by the order engine; a violation is believed only if its schedule replays."""
     try:
-        outcome = order(configuration.pipeline())
+        result = check_pipeline(configuration.pipeline(), command="epilogue", engine="order")
     except SpecError as error:
         return Decided(configuration, UNDETERMINED, why=error.what)
-    if outcome.verdict == PROVED:
-        return Decided(configuration, PROVED, events=outcome.events)
-    if outcome.verdict == UNDETERMINED:
-        return Decided(configuration, UNDETERMINED, why=outcome.why, events=outcome.events)
-    machine = compile_programs(outcome.pipeline, outcome.programs)
-    result = check_machine(machine, command="epilogue", engine="order", outcome=outcome)
+    if result.verdict == PROVED:
+        return Decided(configuration, PROVED, events=result.transitions)
     shown = [finding for finding in result.findings if finding.verdict == VIOLATED and finding.trace is not None]
     if not shown:
         why = next((f.note for f in result.findings if f.verdict == UNDETERMINED), "no schedule shows the violation")
-        return Decided(configuration, UNDETERMINED, why=why, events=outcome.events)
+        return Decided(configuration, UNDETERMINED, why=why, events=result.transitions)
     return Decided(
         configuration,
         VIOLATED,
         tuple(finding.id for finding in shown),
         tuple(len(finding.trace.steps) for finding in shown if finding.trace is not None),
-        events=outcome.events,
+        events=result.transitions,
     )
 
 

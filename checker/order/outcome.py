@@ -70,14 +70,14 @@ class Outcome:
         return f"{failure.property}: {failure.because} ({', '.join(places)})"
 
 
-def order(pipeline: Pipeline, *, timeout: float = 0.0) -> Outcome:
+def order(pipeline: Pipeline, *, timeout: float = 0.0, programs: tuple[Program, ...] | None = None) -> Outcome:
     """Decides a pipeline whose control flow does not depend on the schedule; see checker.order for the argument.
 
-    timeout: seconds after which a run without end is given up (0: no bound). Raises SpecError for a specification that
-    has no meaning.
+    timeout: seconds after which a run without end is given up (0: no bound). programs: of the pipeline, if they have
+    been traced already. Raises SpecError for a specification that has no meaning.
     """
     start = time.perf_counter()
-    programs = trace_programs(pipeline)
+    programs = trace_programs(pipeline) if programs is None else programs
     applies = applicable(pipeline, programs)
     refused = refusal(programs)
     if refused:

@@ -1,0 +1,120 @@
+"""What is asked of an engine, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from checker.result import PROPERTIES, Finding
+from spec.errors import SpecError
+
+if TYPE_CHECKING:
+    from spec.graph import Program
+    from spec.machine import Machine
+    from spec.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a question is about: a pipeline, whose programs and Machine are made once for all engines, or a Machine
+    alone.
+    """
+
+    pipeline: Pipeline | None = None
+    compiled: Machine | None = None
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """The traced programs of the pipeline; raises SpecError for a specification that has no meaning."""
+        from spec.program import trace_programs
+
+        return trace_programs(self.whole)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The Machine, compiled when it is asked for."""
+        from spec.compile import compile_programs
+
+        return self.compiled or compile_programs(self.whole, self.programs)
+
+    @property
+    def whole(self) -> Pipeline:
+        """The pipeline; an engine that needs it is asked only about one."""
+        assert self.pipeline is not None, "an engine that reads programs was asked about a Machine alone"
+        return self.pipeline
+
+    @property
+    def name(self) -> str:
+        return self.machine.name if self.pipeline is None else self.pipeline.name
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self.machine.parameters if self.pipeline is None else self.pipeline.parameters()
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which of the properties does the subject violate?
+
+    properties: those that are asked for; none: all that the subject could violate. limit: states; timeout: seconds;
+    memory: bytes (0: no bound, or the engine's own). reduced: leave out schedules that nobody can tell apart, first.
+    together: other engines are asked the same, all of them about the properties of the Machine. covered: a complete
+    search has proved everything that is asked, so it is known which actions can be taken.
+    """
+
+    subject: Subject
+    properties: tuple[str, ...] = ()
+    limit: int = 0
+    timeout: float = 0.0
+    memory: int = 0
+    reduced: bool = True
+    together: bool = False
+    covered: bool = False
+
+    def asked(self, possible: Sequence[str] | None = None) -> tuple[str, ...]:
+        """The properties to decide, in the order of PROPERTIES, of those that are possible (those of the Machine).
+
+        Raises SpecError if none is left.
+        """
+        possible = self.subject.machine.properties if possible is None else possible
+        applies = tuple(property for property in PROPERTIES if property in possible)
+        chosen = tuple(one for one in applies if one in self.properties) if self.properties else applies
+        if not chosen:
+            name = self.subject.name
+            raise SpecError(f"nothing to check: {', '.join(self.properties)} cannot be violated by {name}")
+        return chosen
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an engine says: a finding for every property that is asked.
+
+    states, transitions: of the Machine that were visited; events: operations and copies that were looked at. reduced:
+    schedules were left out; shortest: no schedule that shows a violation is shorter than its trace (None: the engine
+    does not say).
+    """
+
+    engine: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    states: int = 0
+    transitions: int = 0
+    events: int = 0
+    reduced: bool | None = None
+    shortest: bool | None = None
+
+
+class Engine(Protocol):
+    """A way to decide. needs: what it reads of the subject, the programs of a pipeline or any Machine."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def needs(self) -> Literal["programs", "machine"]: ...
+
+    def answer(self, question: Question) -> Answer:
+        """Decides every property that is asked; undetermined is always an answer."""
+        ...

@@ -1,0 +1,32 @@
+"""From the violations that an engine found to findings with a trace, the same for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from checker import waiting
+from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding
+from checker.search import Violation
+from checker.trace import execute, make_trace
+from spec.machine import Machine
+
+
+def finding(machine: Machine, property: str, violations: Mapping[str, Violation], why: str) -> Finding:
+    """Violated with its trace, else undetermined if `why` says so, else proved."""
+    violation = violations.get(property) or _at_the_end(machine, property, violations.get("deadlock"))
+    if violation is not None:
+        trace = make_trace(machine, property, violation.because, violation.actions, violation.stuck)
+        return Finding(property, VIOLATED, trace)
+    return Finding(property, UNDETERMINED, note=why) if why else Finding(property, PROVED)
+
+
+def _at_the_end(machine: Machine, property: str, deadlock: Violation | None) -> Violation | None:
+    """The violation that a deadlock shows besides itself: a barrier that has never completed a phase, and cannot."""
+    if deadlock is None or property != "arrival-count":
+        return None
+    run = execute(machine, deadlock.actions)
+    barrier = waiting.never_enough(machine, run.last, deadlock.stuck)
+    phase = f"{barrier}.phase"
+    if barrier and any(step.before[phase] != run.last[phase] for step in run.steps):
+        return None
+    return Violation(property, "", barrier, deadlock.actions, False, deadlock.stuck) if barrier else None

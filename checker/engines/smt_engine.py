@@ -1,0 +1,31 @@
+"""Z3: proofs for every number of steps."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from checker.engines.engine import Answer, Question
+from checker.engines.shown import finding
+from checker.prove.induction import prove
+from checker.result import PROVED, UNDETERMINED, Finding
+
+PROOF_TIMEOUT = 60.0
+"""Seconds for a proof unless the question says otherwise."""
+
+
+class SmtEngine:
+    """checker.prove."""
+
+    name = "smt"
+    needs: Literal["machine"] = "machine"
+
+    def answer(self, question: Question) -> Answer:
+        machine, asked = question.subject.machine, question.asked()
+        proof = prove(machine, asked, timeout=question.timeout or PROOF_TIMEOUT, covered=question.covered)
+        findings = []
+        for property in asked:
+            one = finding(machine, property, proof.violations, proof.reasons.get(property, ""))
+            if one.verdict == PROVED and proof.verdicts[property] != PROVED:
+                one = Finding(property, UNDETERMINED, note=proof.reasons.get(property, "Z3 decides nothing"))
+            findings.append(one)
+        return Answer(self.name, tuple(findings), tuple(proof.notes), shortest=True)

@@ -1,0 +1,46 @@
+"""The engines by name, and the words that choose them: names joined by "+", each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from checker.engines.engine import Engine
+from spec.errors import SpecError
+
+
+def _search() -> Engine:
+    from checker.engines.search_engine import SearchEngine
+
+    return SearchEngine()
+
+
+def _order() -> Engine:
+    from checker.engines.order_engine import OrderEngine
+
+    return OrderEngine()
+
+
+def _smt() -> Engine:
+    from checker.engines.smt_engine import SmtEngine
+
+    return SmtEngine()
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"search": _search, "order": _order, "smt": _smt}
+"""What makes each engine; nothing is imported until it is called. In this order they are asked."""
+
+
+def names_of(words: str) -> tuple[str, ...]:
+    """The names that are joined by "+", in the order of the table; SpecError for one that is unknown or comes twice."""
+    chosen = words.split("+")
+    for name in chosen:
+        if name not in ENGINES:
+            raise SpecError(f"no engine {name!r}: use {', '.join(ENGINES)}, or several joined by +")
+        if chosen.count(name) > 1:
+            raise SpecError(f"the engine {name!r} is named twice in {words!r}: name each once")
+    return tuple(name for name in ENGINES if name in chosen)
+
+
+def with_engine(words: str, name: str) -> str:
+    """The same engines and one more, if it is not among them."""
+    return words if name in names_of(words) else f"{words}+{name}"
