@@ -184,7 +184,7 @@ MISTAKES = [
     (("pipeline", "tma-store", "--producers", "2"), "--producers: tma-store has no producers"),
     (("pipeline", "--property", "hang"), "unknown property 'hang': use one of deadlock, race,"),
     (("pipeline", "async", "--property", "tx-count"), "nothing to check: tx-count cannot be violated by async"),
-    (("pipeline", "--engine", "magic"), "engine 'magic': use search, order, smt"),
+    (("pipeline", "--engine", "magic"), "--engine: no engine 'magic': use search, order, smt, or several joined by +"),
     (("spec", "nowhere.py"), "nowhere.py: no such file"),
     (("log", "nowhere.log"), "nowhere.log"),
     (("replay", "nowhere.json"), "nowhere.json: No such file"),

@@ -1,65 +1,341 @@
-"""Which engines can be asked, alone and together; that all their answers are compared."""
+"""The engines: their names, their one protocol, and what becomes of several answers."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 import pytest
+from corpus_table import CASES
 
-from checker import check
 from checker.check import check_machine, check_pipeline
 from checker.cli import main
-from checker.result import ENGINES, PROVED, VIOLATED, Finding
+from checker.engines.combine import Contradiction, combine
+from checker.engines.engine import Answer, Question, Subject
+from checker.engines.table import ENGINES, names_of, with_engine
+from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding
 from spec.compile import compile_pipeline
 from spec.errors import SpecError
 from spec.library import PIPELINES
 from spec.pipeline import Pipeline, barrier, role, tile
 
-WORDS = ["+".join(some) for count in (1, 2, 3) for some in permutations(ENGINES, count)]
+ROOT = Path(__file__).resolve().parent.parent
+WORDS = ("search", "order", "smt", "search+order", "search+smt", "order+smt", "search+order+smt")
 
 
-class Unordered(Pipeline):
-    a = tile(bytes=16)
-    never = barrier(arrivals=1)
+class HandsOver(Pipeline):
+    """A copy that is waited for, or one that is read while it may still be in flight."""
 
-    @role(warps=1, copies=2)
-    def writer(self):
-        yield self.a.write()
+    waits = True
+    full = barrier(arrivals=1)
+    a = tile(bytes=128)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full.arrive_expect_tx(128)
+        yield self.a.load(signals=self.full)
+
+    @role(warps=1)
+    def consumer(self):
+        if self.waits:
+            yield self.full.wait(0)
+        yield self.a.read()
+
+
+def verdicts(answer):
+    return {finding.id: finding.verdict for finding in answer.findings}
+
+
+class Claims:
+    """An engine that gives the same verdict on everything."""
+
+    needs = "machine"
+
+    def __init__(self, name, verdict):
+        self.name, self.verdict = name, verdict
+
+    def answer(self, question):
+        return Answer(self.name, tuple(Finding(one, self.verdict, note="no time") for one in question.asked()))
+
+
+@pytest.fixture
+def third(monkeypatch):
+    """Registers one more engine, "third", that gives this verdict."""
+    return lambda verdict: monkeypatch.setitem(ENGINES, "third", lambda: Claims("third", verdict))
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("gpu", "no engine 'gpu': use search, order, smt"),
+        ("smth", "no engine 'smth'"),
+        ("", "no engine ''"),
+        ("search+", "no engine ''"),
+        ("search smt", "no engine 'search smt'"),
+        ("research", "no engine 'research'"),
+        ("search+gpu", "no engine 'gpu'"),
+        ("search+search", "the engine 'search' is named twice in 'search+search'"),
+    ],
+)
+def test_wrong_words_are_refused_with_one_line_by_python_and_command_line(words, text, capsys):
+    with pytest.raises(SpecError) as error:
+        check_pipeline(HandsOver(), engine=words)
+    assert text in str(error.value)
+    with pytest.raises(SpecError):
+        check_machine(compile_pipeline(HandsOver()), engine=words)
+    for command in (["pipeline", "tma-async"], ["mainloop", "--minimal-wait"], ["epilogue"], ["spec", "x.py"]):
+        assert main([*command, "--engine", words]) == 2
+        err = capsys.readouterr().err
+        assert text in err
+        assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", WORDS)
-def test_every_combination_decides(words):
-    right = check_pipeline(PIPELINES["tma-async"](stages=1, trips=2), command="pipeline", engine=words)
-    assert (right.verdict, right.engine) == (PROVED, words)
-    wrong = check_pipeline(Unordered(), command="spec", engine=words)
-    assert wrong.verdict == VIOLATED and wrong.trace is not None and wrong.trace.property == "race"
+def test_names_come_in_the_order_of_the_table_however_they_are_given(words):
+    for given in permutations(words.split("+")):
+        assert "+".join(names_of("+".join(given))) == words
 
 
-@pytest.mark.parametrize("words", ["gpu", "smth", "", "search,order", "search+search", "search+gpu"])
-def test_other_words_are_refused(words, capsys):
-    with pytest.raises(SpecError, match="use search, order, smt"):
-        check_pipeline(Unordered(), command="spec", engine=words)
-    assert main(["pipeline", "--stages", "1", "--engine", words]) == 2
-    assert "use search, order, smt" in capsys.readouterr().err
+def test_one_more_engine():
+    assert with_engine("order", "smt") == "order+smt"
+    assert with_engine("smt", "smt") == "smt"
+    assert with_engine("smt", "search") == "search+smt"
 
 
-def test_order_decides_no_machine():
-    with pytest.raises(SpecError, match="order decides a pipeline"):
-        check_machine(compile_pipeline(Unordered()), command="spec", engine="order")
+def test_an_engine_that_reads_programs_refuses_a_machine():
+    machine = compile_pipeline(HandsOver())
+    for words in ("order", "search+order"):
+        with pytest.raises(SpecError, match="'order' reads programs, and HandsOver is a Machine alone"):
+            check_machine(machine, engine=words)
+    assert check_machine(machine).verdict == PROVED
 
 
-def test_prove_adds_z3_to_any_engine(capsys):
-    assert main(["pipeline", "--stages", "1", "--trips", "1", "--engine", "order", "--prove", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["engine"] == "order+smt"
-    assert main(["pipeline", "--stages", "1", "--trips", "1", "--engine", "smt", "--prove", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["engine"] == "smt"
+def test_the_frontier_is_decided_by_order_alone(capsys):
+    assert main(["epilogue", "--frontier", "--engine", "search"]) == 2
+    assert "--engine search: --frontier is decided by order alone" in capsys.readouterr().err
 
 
-def test_a_third_answer_that_contradicts_is_noticed(monkeypatch):
-    def wrong(machine, asked, outcome):
-        return check._Answer("order", tuple(Finding(property, VIOLATED) for property in asked), ())
+def test_unknown_properties_are_refused():
+    for words in ("search", "order"):
+        with pytest.raises(SpecError, match="unknown property 'nonsense'"):
+            check_pipeline(HandsOver(), engine=words, properties=("race", "nonsense"))
+        with pytest.raises(SpecError, match="nothing to check: named-barrier cannot be violated by HandsOver"):
+            check_pipeline(HandsOver(), engine=words, properties=("named-barrier",))
 
-    monkeypatch.setattr(check, "_by_order", wrong)
-    with pytest.raises(AssertionError, match=r"(search|smt) and order contradict each other"):
-        check_pipeline(PIPELINES["async"](stages=1, trips=1), command="pipeline", engine="search+smt+order")
+
+# ---------------------------------------------------------------- answers
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_every_combination_proves_and_refutes(words):
+    proved = check_pipeline(HandsOver(), engine=words)
+    assert (proved.verdict, proved.engine) == (PROVED, words)
+    wrong = check_pipeline(HandsOver(waits=False), engine=words, properties=("race",))
+    assert (wrong.verdict, wrong.engine) == (VIOLATED, words)
+    assert wrong.trace is not None
+    assert wrong.trace.property == "race"
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_only_what_is_asked_is_answered(words):
+    result = check_pipeline(HandsOver(), engine=words, properties=("race", "deadlock"))
+    assert [finding.id for finding in result.findings] == ["deadlock", "race"]
+
+
+def test_the_figures_are_those_of_the_first_engine():
+    search, order = (check_pipeline(HandsOver(), engine=words) for words in ("search", "order"))
+    both = check_pipeline(HandsOver(), engine="search+order")
+    assert (both.states, both.transitions) == (search.states, search.transitions)
+    assert (order.states, order.transitions) == (0, 5)
+    assert both.extra == search.extra == {"reduced": True, "shortest": False}
+    assert order.extra == {}
+
+
+def test_bounds_reach_every_engine():
+    result = check_pipeline(PIPELINES["tma-async"](stages=2), engine="search+order", limit=3)
+    assert set(verdicts(result).values()) == {UNDETERMINED}
+    assert {finding.note for finding in result.findings} == {"search: the limit of 3 states (--limit)"}
+
+
+@pytest.mark.parametrize("words", ["search", "order", "search+order"])
+def test_a_third_engine_that_contradicts_is_caught(words, third):
+    third(VIOLATED)
+    first = words.split("+")[0]
+    with pytest.raises(Contradiction, match=f"{first} and third contradict each other on deadlock"):
+        check_pipeline(HandsOver(), engine=f"{words}+third")
+    third(PROVED)
+    with pytest.raises(Contradiction, match=f"{first} and third contradict each other on race"):
+        check_pipeline(HandsOver(waits=False), engine=f"{words}+third", properties=("race",))
+    assert check_pipeline(HandsOver(), engine=f"{words}+third").verdict == PROVED
+
+
+def test_a_contradiction_is_an_internal_error_of_the_command(third, capsys):
+    third(VIOLATED)
+    assert main(["pipeline", "tma-async", "--stages", "1", "--engine", "order+third"]) == 2
+    err = capsys.readouterr().err
+    assert "internal error" in err
+    assert "order and third contradict each other" in err
+
+
+def test_what_a_third_engine_leaves_open_is_open(third):
+    third(UNDETERMINED)
+    result = check_pipeline(HandsOver(), engine="search+order+third")
+    assert {finding.note for finding in result.findings} == {"third: no time"}
+    assert result.verdict == UNDETERMINED
+    wrong = check_pipeline(HandsOver(waits=False), engine="third+search", properties=("race",))
+    assert wrong.verdict == VIOLATED
+
+
+def answer(name, *verdicts, shortest=None, notes=()):
+    findings = tuple(Finding(f"p{number}", verdict, note=name) for number, verdict in enumerate(verdicts))
+    return Answer(name, findings, notes, shortest=shortest)
+
+
+def test_answers_are_compared_in_pairs_wherever_they_stand():
+    proved, wrong, unsure = answer("a", PROVED), answer("b", VIOLATED), answer("c", UNDETERMINED)
+    for answers in permutations((proved, wrong, unsure)):
+        with pytest.raises(Contradiction, match=r"a and b|b and a"):
+            combine(answers)
+    for answers in permutations((wrong, unsure, replace(wrong, engine="d"))):
+        assert verdicts(combine(answers)) == {"p0": VIOLATED}
+    for answers in permutations((proved, unsure, replace(proved, engine="d"))):
+        assert combine(answers).findings == (Finding("p0", UNDETERMINED, note="c: c"),)
+    with pytest.raises(Contradiction, match="a answers on p0 where b does on other"):
+        combine((proved, replace(wrong, findings=(Finding("other", PROVED),))))
+    with pytest.raises(ValueError, match="longer"):
+        combine((proved, answer("b", PROVED, PROVED)))
+
+
+def test_a_trace_is_the_shortest_only_if_its_engine_says_so():
+    exact, other = answer("a", VIOLATED, shortest=True), answer("b", VIOLATED)
+    open_one = answer("c", UNDETERMINED, shortest=True)
+    assert combine((exact, other)).shortest
+    assert not combine((other, exact)).shortest
+    assert not combine((open_one, other)).shortest
+
+
+def test_no_note_comes_twice():
+    assert combine((answer("a", PROVED, notes=("x", "y")), answer("b", PROVED, notes=("y", "z")))).notes == (
+        "x",
+        "y",
+        "z",
+    )
+
+
+def test_programs_are_traced_and_compiled_once(monkeypatch):
+    counted = {"trace": 0, "compile": 0}
+
+    def counting(name, function):
+        def call(*arguments):
+            counted[name] += 1
+            return function(*arguments)
+
+        return call
+
+    from spec import compile, program
+
+    monkeypatch.setattr(program, "trace_programs", counting("trace", program.trace_programs))
+    monkeypatch.setattr(compile, "compile_programs", counting("compile", compile.compile_programs))
+    check_pipeline(HandsOver(), engine="search+order+smt")
+    assert counted == {"trace": 1, "compile": 1}
+    check_pipeline(HandsOver(), engine="order")
+    assert counted == {"trace": 2, "compile": 1}
+
+
+def test_proof_is_told_what_a_search_has_covered(monkeypatch):
+    """A complete proof by search, and nothing else, makes the notes of Z3 about untaken actions superfluous."""
+    asked = {}
+
+    class Listens(Claims):
+        def answer(self, question):
+            asked[self.name] = question.covered
+            return super().answer(question)
+
+    monkeypatch.setitem(ENGINES, "third", lambda: Listens("third", UNDETERMINED))
+    for words, covered in (("search+third", True), ("order+third", False), ("third", False)):
+        check_pipeline(HandsOver(), engine=words)
+        assert asked["third"] == covered
+    check_pipeline(HandsOver(), engine="search+third", limit=1)
+    assert asked["third"] is False
+
+
+def test_a_question_is_put_to_an_engine_by_itself():
+    answer = ENGINES["order"]().answer(Question(Subject(HandsOver(waits=False)), ("race",)))
+    assert (answer.engine, verdicts(answer), answer.events > 0) == ("order", {"race": VIOLATED}, True)
+
+
+# ---------------------------------------------------------------- --prove
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [([], "search+smt"), (["--engine", "order"], "order+smt"), (["--engine", "order+search"], "search+order+smt")],
+)
+def test_prove_adds_z3_to_whatever_is_chosen(given, words, capsys):
+    assert main(["spec", f"{__file__}:HandsOver", *given, "--prove", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["engine"] == words
+
+
+def test_prove_beside_order_asks_z3(monkeypatch, capsys):
+    monkeypatch.setitem(ENGINES, "smt", lambda: Claims("smt", UNDETERMINED))
+    assert main(["spec", f"{__file__}:HandsOver", "--engine", "order", "--prove"]) == 3
+    assert "smt: no time" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- what is loaded
+
+
+@pytest.mark.parametrize(
+    ("code", "loaded", "absent"),
+    [
+        ("import checker", (), ("z3", "networkx", "checker.search", "checker.order", "checker.prove")),
+        (
+            "import checker.check",
+            ("checker.engines.table",),
+            ("z3", "networkx", "checker.search", "checker.order", "checker.prove"),
+        ),
+        (
+            "from checker.engines.table import ENGINES; ENGINES['search']()",
+            ("checker.search",),
+            ("z3", "networkx", "checker.order", "checker.prove"),
+        ),
+        ("from checker.engines.table import ENGINES; ENGINES['order']()", ("checker.order",), ("z3", "checker.prove")),
+    ],
+)
+def test_an_engine_is_loaded_when_it_is_asked_for(code, loaded, absent):
+    out = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; print(sorted(sys.modules))"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    ).stdout
+    for name in loaded:
+        assert f"'{name}'" in out
+    for name in absent:
+        assert f"'{name}'" not in out
+
+
+# ---------------------------------------------------------------- arrivals in phases that nobody has seen begin
+
+UNSEEN = [case for case in CASES if case.id in ("D11c self", "D38 local form")]
+
+
+@pytest.mark.parametrize("words", ["search", "order", "smt"])
+@pytest.mark.parametrize("case", UNSEEN, ids=[case.id for case in UNSEEN])
+def test_an_unobserved_phase_is_not_a_lapped_wait(case, words):
+    result = check_pipeline(case.broken, engine=words, properties=("unobserved-phase",))
+    (finding,) = result.findings
+    assert finding.verdict == VIOLATED
+    assert "observation=False" in finding.trace.because
+    lapped = check_pipeline(case.broken, engine=words, properties=("phase-lapped",))
+    assert lapped.verdict in (PROVED, UNDETERMINED)
+    if (case.id, words) == ("D11c self", "search"):
+        assert lapped.verdict == PROVED
