@@ -80,8 +80,9 @@ def third(monkeypatch):
         ("search+", "no engine ''"),
         ("search smt", "no engine 'search smt'"),
         ("research", "no engine 'research'"),
+        ("search,order", "no engine 'search,order'"),
         ("search+gpu", "no engine 'gpu'"),
-        ("search+search", "the engine 'search' is named twice in 'search+search'"),
+        ("search+search", "the engine 'search' is named twice in 'search+search': name each once"),
     ],
 )
 def test_wrong_words_are_refused_with_one_line_by_python_and_command_line(words, text, capsys):
@@ -106,7 +107,7 @@ def test_names_come_in_the_order_of_the_table_however_they_are_given(words):
 def test_one_more_engine():
     assert with_engine("order", "smt") == "order+smt"
     assert with_engine("smt", "smt") == "smt"
-    assert with_engine("smt", "search") == "search+smt"
+    assert with_engine("order+smt", "search") == "order+smt+search"
 
 
 def test_an_engine_that_reads_programs_refuses_a_machine():
@@ -133,7 +134,7 @@ def test_unknown_properties_are_refused():
 # ---------------------------------------------------------------- answers
 
 
-@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("words", [*WORDS, "smt+order+search"])
 def test_every_combination_proves_and_refutes(words):
     proved = check_pipeline(HandsOver(), engine=words)
     assert (proved.verdict, proved.engine) == (PROVED, words)
@@ -276,7 +277,7 @@ def test_a_question_is_put_to_an_engine_by_itself():
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [([], "search+smt"), (["--engine", "order"], "order+smt"), (["--engine", "order+search"], "search+order+smt")],
+    [([], "search+smt"), (["--engine", "order"], "order+smt"), (["--engine", "order+search"], "order+search+smt")],
 )
 def test_prove_adds_z3_to_whatever_is_chosen(given, words, capsys):
     assert main(["spec", f"{__file__}:HandsOver", *given, "--prove", "--format", "json"]) == 0
