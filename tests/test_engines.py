@@ -272,6 +272,14 @@ def test_a_question_is_put_to_an_engine_by_itself():
     assert (answer.engine, verdicts(answer), answer.events > 0) == ("order", {"race": VIOLATED}, True)
 
 
+def test_one_deadlock_does_not_prove_that_no_barrier_starves():
+    """search and order find different deadlocks of this one, of which one shows a barrier that gets too few."""
+    (case,) = (case for case in CASES if case.id == "D02 full")
+    found = {words: check_pipeline(case.broken, engine=words) for words in ("search", "order", "search+order")}
+    assert [verdicts(found[words])["arrival-count"] for words in found] == [UNDETERMINED, VIOLATED, VIOLATED]
+    assert {verdicts(one)["deadlock"] for one in found.values()} == {VIOLATED}
+
+
 # ---------------------------------------------------------------- --prove
 
 

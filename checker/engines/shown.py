@@ -12,7 +12,12 @@ from spec.machine import Machine
 
 
 def finding(machine: Machine, property: str, violations: Mapping[str, Violation], why: str) -> Finding:
-    """Violated with its trace, else undetermined if `why` says so, else proved."""
+    """Violated with its trace, else undetermined if `why` says so, else proved.
+
+    Whether a barrier can starve for ever is read off one deadlock; where that one does not show it, another one could.
+    """
+    if property == "arrival-count" and "deadlock" in violations:
+        why = why or "the deadlock that is shown starves no barrier from its first phase on; another one could"
     violation = violations.get(property) or _at_the_end(machine, property, violations.get("deadlock"))
     if violation is not None:
         trace = make_trace(machine, property, violation.because, violation.actions, violation.stuck)
