@@ -6,12 +6,17 @@ import json
 
 import pytest
 
-from checker.check import check_pipeline
+from checker.check import check_machine, check_pipeline
 from checker.cli import main
-from checker.result import PROVED, VIOLATED
+from checker.result import PROVED, UNDETERMINED, VIOLATED
 from checker.search import explore
 from spec.compile import compile_pipeline
+from spec.errors import Source
+from spec.expr import FALSE, TRUE, Field, Lit
+from spec.machine import Action, Check, Location, Machine, Role, Variable
 from spec.pipeline import Pipeline, barrier, role, tile
+
+HERE = Source("here.py", 1)
 
 
 class Polls(Pipeline):
@@ -144,7 +149,60 @@ class GivesUp(Pipeline):
         yield self.full.test_wait(0)
 
 
+class PollsBeforeTheLast(Pipeline):
+    """Nobody stands at the barrier of the copy in flight until a poll of another barrier ends, which its landing does
+    not bring about. `arrivals`: 2, of which one comes.
+    """
+
+    arrivals = 2
+    full = barrier(arrivals=1)
+    go = barrier(arrivals="arrivals")
+    a = tile(bytes=64)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full.arrive_expect_tx(64)
+        yield self.a.load(signals=self.full)
+        yield self.go.arrive()
+
+    @role(warps=1)
+    def consumer(self):
+        for _ in self.forever():
+            if (yield self.go.try_wait(0)):
+                break
+        for _ in self.forever():
+            if (yield self.full.try_wait(0)):
+                break
+
+
+class ManyPoll(Pipeline):
+    """Interchangeable roles that poll the same barrier, each of whom could bring the last arrival."""
+
+    arrivals = 3
+    full = barrier(arrivals="arrivals")
+
+    @role(warps=1, copies=3)
+    def worker(self):
+        yield self.full.arrive()
+        for _ in self.forever():
+            if (yield self.full.try_wait(0)):
+                break
+
+
+class PollsInTheLoop(Pipeline):
+    """How often the loop goes round is a decision, and so is its end: nobody is stuck there."""
+
+    full = barrier(arrivals=1)
+
+    @role(warps=1)
+    def consumer(self):
+        for _ in self.loop():
+            yield self.full.try_wait(0)
+
+
 BROKEN = [
+    (PollsBeforeTheLast(), ("consumer",)),
+    (ManyPoll(arrivals=4), ("worker0", "worker1", "worker2")),
     (Polls(), ("consumer",)),
     (PollsTwoInTurn(), ("consumer",)),
     (PollEachOther(), ("one", "two")),
@@ -152,6 +210,9 @@ BROKEN = [
     (PollsForACopy(expected=128), ("consumer",)),
 ]
 RIGHT = [
+    PollsBeforeTheLast(arrivals=1),
+    ManyPoll(),
+    PollsInTheLoop(trips="all"),
     Polls(arrivals=1),
     PollsTwoInTurn(second=1),
     PollEachOther(first=True),
@@ -179,10 +240,21 @@ def test_who_can_still_pass_or_do_something_else_is_not(pipeline):
     assert check_pipeline(pipeline, command="spec").verdict == PROVED
 
 
-@pytest.mark.parametrize(("pipeline", "stuck"), BROKEN[:3], ids=lambda one: getattr(one, "name", ""))
+@pytest.mark.parametrize(("pipeline", "stuck"), BROKEN[2:5], ids=lambda one: getattr(one, "name", ""))
 def test_z3_does_not_prove_it(pipeline, stuck):
     result = check_pipeline(pipeline, command="spec", engine="smt", timeout=3)
     assert next(one.verdict for one in result.findings if one.id == "deadlock") != PROVED
+
+
+def test_z3_says_why_it_does_not_prove_it_and_that_it_knows_nothing_of_arrivals_that_never_come():
+    """What search says of arrival-count follows from the deadlock: who does not find it cannot deny it."""
+    found = {one.id: one for one in check_pipeline(Polls(), command="spec", engine="smt", timeout=2).findings}
+    assert found["deadlock"].note.startswith("the invariant does not rule out a state in which nothing can happen but")
+    assert found["arrival-count"].verdict == UNDETERMINED and "nobody can bring" in found["arrival-count"].note
+    alone = check_pipeline(Polls(), command="spec", engine="smt", timeout=2, properties=("arrival-count",))
+    assert [(one.id, one.verdict) for one in alone.findings] == [("arrival-count", UNDETERMINED)]
+    both = check_pipeline(Polls(), command="spec", engine="search+smt", timeout=2)
+    assert {one.id: one.verdict for one in both.findings}["arrival-count"] == VIOLATED
 
 
 def test_z3_proves_a_poll_that_ends():
@@ -209,3 +281,84 @@ def test_the_trace_shows_where_nobody_can_do_anything_and_replays(tmp_path, caps
     (blocked,) = json.loads(trace.read_text())["trace"]["blocked"]
     assert blocked["role"] == "consumer" and blocked["missing"] == "1 of 2 arrivals, nobody can arrive any more"
     assert main(["replay", str(trace)]) == 1
+
+
+# ---------------------------------------------------------------- by hand: who can still take a step, and from where
+
+
+def by_hand(roles, actions, variables=()):
+    counters = tuple(Variable(role.counter, 4, 0, "") for role in roles)
+    return Machine("hand", {}, (*counters, *variables), tuple(roles), tuple(actions), (), ("deadlock", "race"))
+
+
+def line(name, places, final=False):
+    locations = tuple(Location(str(i), "", HERE, final=final and i == places - 1) for i in range(places))
+    return Role(name, f"at.{name}", locations, 1)
+
+
+def step(name, role, frm, to, guard=TRUE, updates=(), fails=False, checks=()):
+    return Action(name, role, name, "", frm, to, guard, tuple(updates), tuple(checks), HERE, fails)
+
+
+def who_takes_the_token(passes):
+    """Two interchangeable roles; who takes the token polls at 2, the other goes round from 0 to 3: its place among the
+    two changes with every step.
+    """
+    token, opened = Field("token", 1), Field("opened", 1)
+    actions = []
+    for name in "ab":
+        actions += [
+            step(f"{name} takes", name, 0, 2, token == 1, [("token", Lit(0, 1))]),
+            step(f"{name} goes", name, 0, 3, token == 0),
+            step(f"{name} comes back", name, 3, 0, updates=[("opened", Lit(1, 1))]),
+            step(f"{name} fails", name, 2, 2, opened == 0 if passes else TRUE, fails=True),
+            *([step(f"{name} passes", name, 2, 0, opened == 1)] if passes else []),
+        ]
+    variables = [Variable("token", 1, 1, ""), Variable("opened", 1, 0, "")]
+    return by_hand([line("a", 4), line("b", 4)], actions, variables)
+
+
+def test_who_polls_among_interchangeable_roles():
+    for reduced in (False, True):
+        assert len(explore(who_takes_the_token(False), reduced=reduced).violations["deadlock"].stuck) == 1
+        assert not explore(who_takes_the_token(True), reduced=reduced).violations
+
+
+def test_a_failing_test_that_leads_to_the_end_is_a_step_and_one_that_leads_back_is_not():
+    back = [step("fails", "a", 0, 0, fails=True), step("on", "b", 0, 1), step("off", "b", 1, 0)]
+    goes_on = line("b", 2)
+    assert explore(by_hand([line("a", 2, final=True), goes_on], back)).violations["deadlock"].stuck == ("a",)
+    ends = [*back, step("gives up", "a", 0, 1, fails=True)]
+    assert not explore(by_hand([line("a", 2, final=True), goes_on], ends)).violations
+    real = [*back, step("does", "a", 0, 0)]
+    assert not explore(by_hand([line("a", 1), goes_on], real)).violations
+
+
+def test_the_state_in_which_nobody_can_do_anything_is_shown_before_one_in_which_some_go_on():
+    """After one step b can only fail while a goes on; after two more, a can only fail as well."""
+    actions = [
+        step("b starts", "b", 0, 1),
+        step("b fails", "b", 1, 1, fails=True),
+        step("a goes", "a", 0, 1),
+        step("a comes back", "a", 1, 0),
+        step("a leaves", "a", 1, 2),
+        step("a fails", "a", 2, 2, fails=True),
+    ]
+    found = explore(by_hand([line("a", 3), line("b", 2)], actions)).violations["deadlock"]
+    assert found.stuck == ("a", "b") and len(found.actions) == 3
+
+
+def test_who_can_run_only_by_a_step_that_is_not_followed_is_not_stuck():
+    """What follows the step is undefined: it may be what the role waits for."""
+    halts = Check("race", TRUE, "wrong", "x", halts=True)
+    actions = [
+        step("goes", "a", 0, 1),
+        step("comes back", "a", 1, 0),
+        step("opens", "a", 0, 2, checks=[halts]),
+        step("waits", "b", 0, 1, FALSE),
+    ]
+    machine = by_hand([line("a", 3), line("b", 2)], actions)
+    found = explore(machine)
+    assert found.complete and set(found.violations) == {"race"} and found.halted == ["race"]
+    verdicts = {one.id: one.verdict for one in check_machine(machine, command="spec").findings}
+    assert verdicts == {"race": VIOLATED, "deadlock": UNDETERMINED}

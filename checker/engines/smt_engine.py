@@ -14,18 +14,22 @@ PROOF_TIMEOUT = 60.0
 
 
 class SmtEngine:
-    """checker.prove."""
+    """checker.prove. Where deadlock is not proved, a barrier could starve: then neither is arrival-count."""
 
     name = "smt"
     needs: Literal["machine"] = "machine"
 
     def answer(self, question: Question) -> Answer:
         machine, asked = question.subject.machine, question.asked()
-        proof = prove(machine, asked, timeout=question.timeout or PROOF_TIMEOUT, covered=question.covered)
+        needed = "arrival-count" in asked and "deadlock" in machine.properties and "deadlock" not in asked
+        names = (*asked, "deadlock") if needed else asked
+        proof = prove(machine, names, timeout=question.timeout or PROOF_TIMEOUT, covered=question.covered)
         findings = []
         for property in asked:
             one = finding(machine, property, proof.violations, proof.reasons.get(property, ""))
             if one.verdict == PROVED and proof.verdicts[property] != PROVED:
                 one = Finding(property, UNDETERMINED, note=proof.reasons.get(property, "Z3 decides nothing"))
+            if one.verdict == PROVED and property == "arrival-count" and proof.verdicts.get("deadlock") != PROVED:
+                one = Finding(property, UNDETERMINED, note="a role may wait for ever for arrivals that nobody can bring")
             findings.append(one)
         return Answer(self.name, tuple(findings), tuple(proof.notes), shortest=True)

@@ -85,6 +85,7 @@ class _Attempt:
     ) -> None:
         self.z3 = z3_module()
         self.step, self.left_out, self.remaining = step, left_out, remaining
+        self.but_failed_tests = " but tests that fail" if left_out else ""
         self.machine = step.machine
         self.memo: dict[int, Term] = {}
         self.solver = self.z3.SolverFor("QF_FD")
@@ -96,7 +97,7 @@ class _Attempt:
 
     def reason(self) -> str:
         if self._dead_end():
-            return "the invariant does not rule out a state in which nothing can happen"
+            return f"the invariant does not rule out a state in which nothing can happen{self.but_failed_tests}"
         hints: dict[tuple[int, int], list[int]] = {}
         for one, graph in enumerate(self.graphs):
             for location, place in enumerate(graph.role.locations):
