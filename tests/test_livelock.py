@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from checker.check import check_machine, check_pipeline
 from checker.cli import main
+from checker.packed import pack
 from checker.result import PROVED, UNDETERMINED, VIOLATED
-from checker.search import explore
+from checker.search import Search, explore
 from spec.compile import compile_pipeline
 from spec.errors import Source
 from spec.expr import FALSE, TRUE, Field, Lit
@@ -362,3 +364,49 @@ def test_who_can_run_only_by_a_step_that_is_not_followed_is_not_stuck():
     assert found.complete and set(found.violations) == {"race"} and found.halted == ["race"]
     verdicts = {one.id: one.verdict for one in check_machine(machine, command="spec").findings}
     assert verdicts == {"race": VIOLATED, "deadlock": UNDETERMINED}
+
+
+class ExpectsLater(Pipeline):
+    """Somebody is about to expect bytes where others are in flight: in the same phase, or after it."""
+
+    arrivals = 1
+    full = barrier(arrivals="arrivals")
+    go = barrier(arrivals=1)
+    a = tile(bytes=64)
+    b = tile(bytes=64)
+
+    @role(warps=1)
+    def one(self):
+        yield self.full.arrive_expect_tx(64)
+        yield self.a.load(signals=self.full)
+
+    @role(warps=1)
+    def two(self):
+        yield self.full.expect_tx(64)
+        yield self.full.arrive()
+        yield self.b.load(signals=self.full)
+        yield self.go.arrive()
+
+    @role(warps=1)
+    def looks(self):
+        yield self.go.wait(0)
+        yield self.full.test_wait(0)
+
+
+@pytest.mark.parametrize("arrivals", [1, 2])
+def test_copies_land_where_bytes_are_about_to_be_expected_only_if_no_arrival_is_pending(arrivals):
+    machine = compile_pipeline(ExpectsLater(arrivals=arrivals))
+    assert any(info.balanced for info in machine.structure.barriers)
+
+    def states(drained=None):
+        packed = pack(machine, exchange=True)
+        if drained is not None:
+            packed = replace(packed, drained=tuple((lambda state: drained) for _ in packed.drained))
+        search = Search(packed, 0, 0.0, 0, False)
+        search.reduced = True
+        return search.run().states
+
+    if arrivals == 1:
+        assert states(False) < states() == states(True)
+    else:
+        assert states(False) == states() < states(True)
