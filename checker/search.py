@@ -345,7 +345,7 @@ class Search:
         more but fail tests, which is no step of it.
 
         `moves[i]` collects the roles that can still take a step at or after state i, until nothing is added. A state in
-        which nobody can is shown before one in which some go on.
+        which nobody can and all copies have landed is shown before one in which something goes on.
         """
         moves = [0] * len(self.order)
         edges, movers, offsets = self.edges, self.edge_movers, self.offsets
@@ -367,15 +367,23 @@ class Search:
                     changed = True
         found = -1
         for position, can in enumerate(moves):
-            if can == everyone or (found >= 0 and can):
+            if can == everyone:
                 continue
-            stuck = self._stuck(position, can)
-            if stuck and not self._undefined_later(position) and (found < 0 or not can):
+            goes_on = bool(can) or self._still_lands(position)
+            if found >= 0 and goes_on:
+                continue
+            if self._stuck(position, can) and not self._undefined_later(position):
                 found = position
-                if not can:
+                if not goes_on:
                     break
         if found >= 0:
             self._deadlock(self._stuck(found, moves[found]), found)
+
+    def _still_lands(self, position: int) -> bool:
+        out: Successors = []
+        for agent in self.packed.agents:
+            agent(self.order[position], out, [])
+        return bool(out)
 
     def _stuck(self, position: int, can: int) -> tuple[int, ...]:
         return tuple(role for role in self._unfinished(self.order[position]) if not can >> role & 1)

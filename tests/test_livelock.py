@@ -7,11 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from checker import check
 from checker.check import check_machine, check_pipeline
 from checker.cli import main
 from checker.packed import pack
-from checker.result import PROVED, UNDETERMINED, VIOLATED
+from checker.result import PROVED, UNDETERMINED, VIOLATED, Blocked, Trace
 from checker.search import Search, explore
+from checker.trace import initial_state
+from checker.waiting import reproduces
 from spec.compile import compile_pipeline
 from spec.errors import Source
 from spec.expr import FALSE, TRUE, Field, Lit
@@ -170,7 +173,7 @@ class PollsBeforeTheLast(Pipeline):
     @role(warps=1)
     def consumer(self):
         for _ in self.forever():
-            if (yield self.go.try_wait(0)):
+            if (yield self.go.test_wait(0)):
                 break
         for _ in self.forever():
             if (yield self.full.try_wait(0)):
@@ -203,14 +206,15 @@ class PollsInTheLoop(Pipeline):
 
 
 BROKEN = [
-    (PollsBeforeTheLast(), ("consumer",)),
-    (ManyPoll(arrivals=4), ("worker0", "worker1", "worker2")),
-    (Polls(), ("consumer",)),
-    (PollsTwoInTurn(), ("consumer",)),
-    (PollEachOther(), ("one", "two")),
-    (PollsWhileOthersGoOn(trips="forever"), ("watcher",)),
-    (PollsForACopy(expected=128), ("consumer",)),
+    (PollsBeforeTheLast(), ("consumer",), 4),
+    (ManyPoll(arrivals=4), ("worker0", "worker1", "worker2"), 3),
+    (Polls(), ("consumer",), 1),
+    (PollsTwoInTurn(), ("consumer",), 2),
+    (PollEachOther(), ("one", "two"), 0),
+    (PollsWhileOthersGoOn(trips="forever"), ("watcher",), 0),
+    (PollsForACopy(expected=128), ("consumer",), 3),
 ]
+"""With who is stuck, and after how many steps at least nothing but failing tests is left to them."""
 RIGHT = [
     PollsBeforeTheLast(arrivals=1),
     ManyPoll(),
@@ -225,10 +229,11 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("pipeline", "stuck"), BROKEN, ids=lambda one: getattr(one, "name", ""))
-def test_who_polls_for_ever_is_stuck(pipeline, stuck):
+@pytest.mark.parametrize(("pipeline", "stuck", "steps"), BROKEN, ids=lambda one: getattr(one, "name", ""))
+def test_who_polls_for_ever_is_stuck(pipeline, stuck, steps):
     machine = compile_pipeline(pipeline)
-    assert explore(machine).violations["deadlock"].stuck == stuck
+    found = explore(machine).violations["deadlock"]
+    assert found.stuck == stuck and len(found.actions) == steps
     assert "deadlock" in explore(machine, reduced=True).violations
     result = check_pipeline(pipeline, command="spec")
     assert next(one.verdict for one in result.findings if one.id == "deadlock") == VIOLATED
@@ -242,8 +247,8 @@ def test_who_can_still_pass_or_do_something_else_is_not(pipeline):
     assert check_pipeline(pipeline, command="spec").verdict == PROVED
 
 
-@pytest.mark.parametrize(("pipeline", "stuck"), BROKEN[2:5], ids=lambda one: getattr(one, "name", ""))
-def test_z3_does_not_prove_it(pipeline, stuck):
+@pytest.mark.parametrize("pipeline", [one for one, _, _ in BROKEN[2:5]], ids=lambda one: one.name)
+def test_z3_does_not_prove_it(pipeline):
     result = check_pipeline(pipeline, command="spec", engine="smt", timeout=3)
     assert next(one.verdict for one in result.findings if one.id == "deadlock") != PROVED
 
@@ -259,8 +264,51 @@ def test_z3_says_why_it_does_not_prove_it_and_that_it_knows_nothing_of_arrivals_
     assert {one.id: one.verdict for one in both.findings}["arrival-count"] == VIOLATED
 
 
-def test_z3_proves_a_poll_that_ends():
-    assert check_pipeline(Polls(arrivals=1), command="spec", engine="smt").verdict == PROVED
+@pytest.mark.parametrize("pipeline", [Polls(arrivals=1), WorksWhilePolling(trips="forever")], ids=lambda one: one.name)
+def test_z3_proves_who_is_not_stuck(pipeline):
+    assert check_pipeline(pipeline, command="spec", engine="smt").verdict == PROVED
+
+
+def test_z3_proves_that_arrivals_come_where_nobody_is_stuck():
+    alone = check_pipeline(Polls(arrivals=1), command="spec", engine="smt", properties=("arrival-count",))
+    assert [(one.id, one.verdict) for one in alone.findings] == [("arrival-count", PROVED)]
+
+
+def test_a_violation_that_only_the_reduced_search_finds_counts_until_the_whole_search_is_complete(monkeypatch):
+    def verdict():
+        result = check_pipeline(Polls(), command="spec", properties=("deadlock",))
+        return result.findings[0].verdict
+
+    with monkeypatch.context() as patched:
+        patched.setattr(check, "REFINED", 1)
+        assert verdict() == VIOLATED
+
+    def without_it(machine, *, reduced=False, **bounds):
+        found = explore(machine, reduced=reduced, **bounds)
+        if not reduced:
+            found.violations.clear()
+        return found
+
+    monkeypatch.setattr(check, "explore", without_it)
+    assert verdict() == PROVED
+
+
+def test_a_copy_in_flight_lands_when_nothing_is_left_but_failing_tests():
+    """What is still expected where the consumer is stuck is what no copy brings; until then the copy is left to land
+    later, though a test fails.
+    """
+    (blocked,) = check_pipeline(PollsForACopy(expected=128), command="spec").findings[0].trace.blocked
+    assert blocked.missing == "64 bytes are still expected"
+    machine = compile_pipeline(PollsBeforeTheLast())
+    search = Search(pack(machine, exchange=True), 0, 0.0, 0, False)
+    search.reduced = True
+    search.run()
+    lands = [
+        place for place, action in enumerate(search.via) if action >= 0 and machine.actions[action].location is None
+    ]
+    counters = [search.packed.unpack(search.order[search.parent[place]])["at.producer"] for place in lands]
+    (producer,) = [one for one in machine.roles if one.name == "producer"]
+    assert counters and all(producer.locations[at].final for at in counters)
 
 
 def test_the_trace_shows_where_nobody_can_do_anything_and_replays(tmp_path, capsys):
@@ -348,6 +396,19 @@ def test_the_state_in_which_nobody_can_do_anything_is_shown_before_one_in_which_
     ]
     found = explore(by_hand([line("a", 3), line("b", 2)], actions)).violations["deadlock"]
     assert found.stuck == ("a", "b") and len(found.actions) == 3
+
+
+def test_a_trace_is_of_a_deadlock_if_those_that_it_calls_blocked_can_do_nothing_but_fail():
+    def holds(*actions):
+        machine = by_hand([line("a", 2, final=True)], actions)
+        blocked = Blocked("a", "x", "", "", "here.py", 1)
+        return reproduces(machine, initial_state(machine), Trace("deadlock", "", (), (blocked,)))
+
+    fails = step("fails", "a", 0, 0, fails=True)
+    assert holds(fails) and holds()
+    assert not holds(fails, step("gives up", "a", 0, 1, fails=True))
+    assert not holds(fails, step("does", "a", 0, 0))
+    assert holds(fails, step("passes", "a", 0, 1, FALSE))
 
 
 def test_who_can_run_only_by_a_step_that_is_not_followed_is_not_stuck():
