@@ -115,7 +115,7 @@ class Search:
         result.complete = not result.ran_out
         result.states, result.transitions = len(self.order), len(self.edges)
         result.unreached = self._unreached()
-        if result.complete and "deadlock" not in result.violations:
+        if result.complete and (self.polls or "deadlock" not in result.violations):
             self._find_stuck_roles()
         result.seconds = time.perf_counter() - start
         return result

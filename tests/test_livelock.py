@@ -398,6 +398,17 @@ def test_the_state_in_which_nobody_can_do_anything_is_shown_before_one_in_which_
     assert found.stuck == ("a", "b") and len(found.actions) == 3
 
 
+def test_a_poll_for_ever_is_shown_before_a_state_without_successors_that_takes_more_steps():
+    actions = [
+        step("starts to poll", "a", 0, 1),
+        step("fails", "a", 1, 1, fails=True),
+        *(step(f"walks from {place}", "a", place, place + 1) for place in (2, 3)),
+        step("starts to walk", "a", 0, 2),
+    ]
+    found = explore(by_hand([line("a", 5)], actions)).violations["deadlock"]
+    assert found.actions == (0,)
+
+
 def test_a_trace_is_of_a_deadlock_if_those_that_it_calls_blocked_can_do_nothing_but_fail():
     def holds(*actions):
         machine = by_hand([line("a", 2, final=True)], actions)
