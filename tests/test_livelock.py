@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from checker import check
 from checker.check import check_machine, check_pipeline
 from checker.cli import main
+from checker.engines import search_engine
 from checker.packed import pack
 from checker.result import PROVED, UNDETERMINED, VIOLATED, Blocked, Trace
 from checker.search import Search, explore
@@ -280,7 +280,7 @@ def test_a_violation_that_only_the_reduced_search_finds_counts_until_the_whole_s
         return result.findings[0].verdict
 
     with monkeypatch.context() as patched:
-        patched.setattr(check, "REFINED", 1)
+        patched.setattr(search_engine, "REFINED", 1)
         assert verdict() == VIOLATED
 
     def without_it(machine, *, reduced=False, **bounds):
@@ -289,7 +289,7 @@ def test_a_violation_that_only_the_reduced_search_finds_counts_until_the_whole_s
             found.violations.clear()
         return found
 
-    monkeypatch.setattr(check, "explore", without_it)
+    monkeypatch.setattr(search_engine, "explore", without_it)
     assert verdict() == PROVED
 
 

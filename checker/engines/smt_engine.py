@@ -30,6 +30,8 @@ class SmtEngine:
             if one.verdict == PROVED and proof.verdicts[property] != PROVED:
                 one = Finding(property, UNDETERMINED, note=proof.reasons.get(property, "Z3 decides nothing"))
             if one.verdict == PROVED and property == "arrival-count" and proof.verdicts.get("deadlock") != PROVED:
-                one = Finding(property, UNDETERMINED, note="a role may wait for ever for arrivals that nobody can bring")
+                one = Finding(
+                    property, UNDETERMINED, note="a role may wait for ever for arrivals that nobody can bring"
+                )
             findings.append(one)
         return Answer(self.name, tuple(findings), tuple(proof.notes), shortest=True)
