@@ -1,5 +1,5 @@
-"""python -m checker: the same as the command `verify`."""
+"""python -m sm90_verify: the same as the command `verify`."""
 
-from checker.cli import main
+from sm90_verify.cli.main import main
 
 raise SystemExit(main())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from spec.errors import SpecError
+from sm90_verify.spec.errors import SpecError
 
 
 def write_whole(path: str, content: bytes) -> None:

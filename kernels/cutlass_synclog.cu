@@ -1,7 +1,7 @@
 // One CUTLASS GEMM that logs its synchronisation, compared with a plain product.
 //
 // CUTLASS is used from the PyPI package nvidia-cutlass 4.2.0.0 (its include and tools/util/include folders); what
-// `python -m checker.hardware.cutlass` builds and runs:
+// `python -m sm90_verify.evidence.hardware.cutlass` builds and runs:
 //
 //   nvcc -std=c++17 -O2 -gencode arch=compute_90a,code=sm_90a --expt-relaxed-constexpr -rdc=true -DNDEBUG
 //        -DCUTLASS_ENABLE_SYNCLOG -I... -I... -DSCHEDULE=1 -DCLUSTER_M=2 cutlass_synclog.cu

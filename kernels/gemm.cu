@@ -1,6 +1,6 @@
 // D = A * B^T, or A * B^T + C, on tensor cores: TMA fills stages of A and B, WGMMA drains them, TMA stores D. The three
 // schedules of CUTLASS's warp-specialised kernels, with the synchronising operations of its collectives one for one, in
-// their order, so that a run can be held to the specification's models of them (spec/gemm.py).
+// their order, so that a run can be held to the specification's models of them (spec/cutlass/gemm.py).
 //
 //   SCHEDULE 0  one producer warp and one warpgroup per tile of D, one tile per CTA; tensors of mainloop and epilogue
 //               are the same bytes

@@ -1,6 +1,6 @@
 // Does one sequence of operations on an mbarrier, well-formed or not, and writes the answer of each.
 //
-// Behind mbarrier.cuh. A sequence is an array of struct Operation (checker/hardware/mbarrier/ill_formed.py). The answers
+// Behind mbarrier.cuh. A sequence is an array of struct Operation (checker/evidence/hardware/mbarrier/ill_formed.py). The answers
 // are written to memory of the host, each some time after its operation, so that the answers that are missing after a
 // fault say which operation it belongs to. `interpret` is one CTA, `interpret_pair` a cluster of two. Nothing waits
 // unbounded.

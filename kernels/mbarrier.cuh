@@ -1,6 +1,6 @@
 // Operations on mbarriers by their numbers: `perform` does one.
 //
-// Behind the vocabulary that checker/hardware/mbarrier/generate.py writes: numbers of verbs and places, and struct
+// Behind the vocabulary that checker/evidence/hardware/mbarrier/generate.py writes: numbers of verbs and places, and struct
 // Operation.
 
 #include "ptx.cuh"

@@ -1,6 +1,6 @@
 // Random operations on real mbarriers, each answer compared with the specification's.
 //
-// Behind mbarrier.cuh and the menu that checker/hardware/mbarrier/generate.py writes. One warp per CTA; every CTA (with
+// Behind mbarrier.cuh and the menu that checker/evidence/hardware/mbarrier/generate.py writes. One warp per CTA; every CTA (with
 // CLUSTER 2 every pair) has one barrier and draws operations from the menu, those that the specification calls illegal
 // in the barrier's state excepted. All lanes follow the state; lane 0 keeps the books. After an operation the parity of the
 // current phase is tested, which must not pass, and often that of the phase before, which must.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _SPEC = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_CHECKER = os.path.join(os.path.dirname(_SPEC[:-1]), "checker") + os.sep
+_CHECKER = os.path.dirname(os.path.abspath(str(sys.modules[__name__.partition(".")[0]].__file__))) + os.sep
 
 
 @dataclass(frozen=True)

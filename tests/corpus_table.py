@@ -20,7 +20,7 @@ from corpus import (
     trips,
 )
 
-from spec.pipeline import Pipeline
+from sm90_verify.spec.language.pipeline import Pipeline
 
 
 @dataclass(frozen=True)

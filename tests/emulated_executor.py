@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 
-from checker.hardware.device import Fault
-from checker.hardware.run import Event, RoleRun, Run
+from sm90_verify.gpu.device import Fault
+from sm90_verify.recordings.run import Event, RoleRun, Run
 
 INSTRUCTION, TURN, LOAD, STORE, SUM = 400, 300, 200, 100, 4_000
 """Nanoseconds: of an instruction; until the next turn is seen; until a copy has landed, or has read its source; and for
@@ -247,7 +247,7 @@ def merged(events):
 
 
 class EmulatedExecutor:
-    """In the place of checker.hardware.run.Executor. All runs are the same."""
+    """In the place of gpu.executor.Executor. All runs are the same."""
 
     def __init__(self, plan):
         self.plan = plan

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from checker.check import check_pipeline
+from sm90_verify.engines.check import check
 
 
 def violated(pipeline, **options):
     """The properties that the pipeline violates; nothing must be undetermined but for what a violation leaves open."""
-    result = check_pipeline(pipeline, command="spec", **options)
+    result = check(pipeline, command="spec", **options)
     found = [finding.id for finding in result.findings if finding.verdict == "violated"]
     assert found or result.verdict == "proved", [finding.note for finding in result.findings]
     return found

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from checker.log.synclog import FIELDS, LENGTH, Record, read_log, read_text
-from checker.log.table import recover
+from sm90_verify.frontends.log.synclog import FIELDS, LENGTH, Record, read_log, read_text
+from sm90_verify.frontends.log.table import recover
 
 FOLDERS = tuple(Path(__file__).parent / "data" / name for name in ("synclog", "cutlass_h100"))
 LOGS = ("coop", "coop_2x1", "coop_void", "pp", "pp_s2", "pp_void", "ws", "ws_2x1", "ws_c22", "ws_void")

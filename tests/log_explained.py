@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from checker.log.check import judge
-from checker.log.order import Replay
-from checker.log.spec import Evaluator
-from checker.log.synclog import Record
-from checker.log.table import recover
+from sm90_verify.frontends.log.check import judge
+from sm90_verify.frontends.log.order import Replay
+from sm90_verify.frontends.log.spec import Evaluator
+from sm90_verify.frontends.log.synclog import Record
+from sm90_verify.frontends.log.table import recover
 
 AFTER = {
     "cluster_barrier_init",

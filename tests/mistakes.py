@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from spec.errors import SpecError
-from spec.pipeline import Pipeline, barrier, tile
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, tile
+from sm90_verify.spec.language.pipeline import Pipeline
 
 
 def told_in_one_line(mistake: Callable[[], None], hint: str) -> None:

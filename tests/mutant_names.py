@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checker.mutation.catalogue import Model, Mutant, mutants_of
+from sm90_verify.mutation.catalogue import Model, Mutant, mutants_of
 
 
 def named(model: Model, operator: str, *words: str, nth: int = -1) -> Mutant:

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from checker.hardware.device import gpu
-from checker.hardware.mbarrier.driver import nvcc
+from sm90_verify.evidence.hardware.mbarrier.driver import nvcc
+from sm90_verify.gpu.device import gpu
 
 
 def has_hopper() -> bool:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from checker.hardware.linearise import Linearise
-from checker.hardware.lower import lower
-from checker.hardware.run import Event, RoleRun, Run
-from checker.packed import pack
-from spec import operations as op
-from spec.compile import compile_programs
-from spec.epilogue import Epilogue
-from spec.gemm import GemmPingpong
-from spec.library import Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.engines.search.packed import pack
+from sm90_verify.recordings.linearise import Linearise
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.spec.cutlass.classes import Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
+from sm90_verify.spec.cutlass.epilogue import Epilogue
+from sm90_verify.spec.cutlass.gemm import GemmPingpong
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.ptx import operations as op
 
 GPU = {"name": "simulated"}
 PIPELINES = [

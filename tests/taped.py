@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from simulated import simulated
 
-from checker.hardware.cases import KERNELS
-from checker.hardware.lower import lower
-from checker.hardware.pipelines import shapes
-from checker.hardware.recorder import tapes
-from checker.hardware.recorder.conform import atoms
-from checker.hardware.recorder.tapes import Did, Tape
-from spec.compile import compile_programs
+from sm90_verify.evidence.hardware.cases import KERNELS
+from sm90_verify.evidence.hardware.pipelines import shapes
+from sm90_verify.evidence.hardware.recorder import tapes
+from sm90_verify.evidence.hardware.recorder.conform import atoms
+from sm90_verify.evidence.hardware.recorder.tapes import Did, Tape
+from sm90_verify.recordings.lower import lower
+from sm90_verify.spec.model.compile import compile_programs
 
 SMALL = {
     "tma-async": {"stages": 2, "trips": 3, "bytes": 4096, "consumers": 2},

@@ -9,11 +9,11 @@ from __future__ import annotations
 import pytest
 from corpus_table import CASES
 
-from checker.prove.bounded import bounded
-from checker.search import explore
-from checker.trace import execute
-from spec.compile import compile_pipeline
-from spec.machine import LIMIT
+from sm90_verify.counterexample.trace import execute
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.engines.smt.bounded import bounded
+from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.machine import LIMIT
 
 DEEPEST = 16
 """Programs with longer schedules are compared up to their shortest violation only."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from spec import operations as op
-from spec.asynchronous import IDLE, MMA_GROUPS, Held
-from spec.operations import Access
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.groups import IDLE, Held
+from sm90_verify.spec.ptx.limits import MMA_GROUPS
+from sm90_verify.spec.ptx.memory import Access
 
 
 def bytes_of(name: str, proxy: str = "async", *, write: bool = False, space: str = "shared") -> Access:

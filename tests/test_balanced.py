@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from checker.search import explore
-from spec.compile import compile_pipeline
-from spec.pipeline import Pipeline, barrier, role, tile
-from spec.state import PipelineState
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import PipelineState
+from sm90_verify.spec.model.compile import compile_pipeline
 
 
 class CompletesThenExpects(Pipeline):

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 import pytest
 from findings import violated
 
-from checker.explain import explain
-from checker.order import confirm, order
-from checker.prove.induction import prove
-from checker.result import PROVED, UNDETERMINED
-from checker.search import explore
-from spec.compile import compile_pipeline
-from spec.errors import SpecError
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.engines.order import confirm, order
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.engines.smt.induction import prove
+from sm90_verify.report.explain import explain
+from sm90_verify.result import PROVED, UNDETERMINED
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_pipeline
 
 
 class AfterInval(Pipeline):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from needs import needs_gpu
 
-from checker.hardware.device import Module, sources
-from checker.hardware.run import BALLAST
+from sm90_verify.gpu.device import Module, sources
+from sm90_verify.gpu.executor import BALLAST
 
 BLOCKS, WORDS = 100, 64
 

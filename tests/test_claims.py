@@ -7,19 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from checker.claims import arithmetic, clusters, kernels, observe, states, steps
-from checker.claims.claim import DEPENDS, HOLDS, OPEN, REFUTED, Claim, Condition, Point, settle
-from checker.claims.report import exit_code
-from checker.claims.runs import enumerated, machine, model, stated
-from checker.claims.table import chosen, table
-from checker.cli import main
-from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result
-from spec import hopper, software_barriers
-from spec.claims import designs, rings, state_arithmetic
-from spec.claims.state_arithmetic import NUMBERS, State, advance, increment
-from spec.cluster import CLUSTER_LIMIT, Cluster, all_shapes, arrivals, block_of, block_of_lane, empty_count
-from spec.errors import SpecError
-from spec.launch_control import LaunchControl
+from sm90_verify.cli.main import main
+from sm90_verify.evidence.claims import arithmetic, clusters, kernels, observe, states, steps
+from sm90_verify.evidence.claims.claim import DEPENDS, HOLDS, OPEN, REFUTED, Claim, Condition, Point, settle
+from sm90_verify.evidence.claims.models import designs, rings, software_barriers, state_arithmetic
+from sm90_verify.evidence.claims.models.state_arithmetic import NUMBERS, State, advance, increment
+from sm90_verify.evidence.claims.report import exit_code
+from sm90_verify.evidence.claims.runs import enumerated, machine, model, stated
+from sm90_verify.evidence.claims.table import chosen, table
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result
+from sm90_verify.spec.cutlass.cluster import arrivals, block_of, block_of_lane, empty_count
+from sm90_verify.spec.cutlass.launch_control import LaunchControl
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.ptx import mbarrier
+from sm90_verify.spec.ptx.cluster import Cluster, all_shapes
+from sm90_verify.spec.ptx.limits import CLUSTER_LIMIT, WARPGROUP
 
 # ---------------------------------------------------------------- the rule
 
@@ -178,7 +180,7 @@ def test_32_bits_wrap():
 
 
 def test_a_phase_that_does_not_reset_its_count_is_seen():
-    step = hopper.arrive(steps.BARRIER)
+    step = mbarrier.arrive(steps.BARRIER)
     broken = replace(step, then={**step.then, "pending": steps.BARRIER.pending - 1})
     statement = broken.then["pending"] == broken.then["expected"]
     run = steps.for_every_state("arrive", broken, steps.implies(broken.completes, statement))
@@ -193,7 +195,7 @@ def test_a_phase_that_does_not_reset_its_count_is_seen():
 
 def test_a_premise_that_no_state_satisfies_proves_nothing():
     never = (steps.BARRIER.pending == 0) & (steps.BARRIER.tx == 0)
-    run = steps.for_every_state("arrive", hopper.arrive(steps.BARRIER), never, premise=never)
+    run = steps.for_every_state("arrive", mbarrier.arrive(steps.BARRIER), never, premise=never)
     assert run().verdict == UNDETERMINED
 
 
@@ -208,7 +210,7 @@ def test_pieces_are_seen_where_bytes_are_missing():
 
 
 def test_a_statement_about_states_is_violated_where_it_should_be():
-    from checker.claims.rings import _overtakes, _unreleased_at_the_end
+    from sm90_verify.evidence.claims.rings import _overtakes, _unreleased_at_the_end
 
     assert stated(rings.Tail, _unreleased_at_the_end, stages=2, trips=3)().verdict == PROVED
     result = stated(rings.Tail, _unreleased_at_the_end, stages=2, trips=3, tail=0)()
@@ -270,7 +272,7 @@ def test_a_label_that_does_not_exist():
 
 
 def test_a_warpgroup_divides_all_blocks_among_its_warps():
-    blocks = [block_of(thread) for thread in range(hopper.WARPGROUP)]
+    blocks = [block_of(thread) for thread in range(WARPGROUP)]
     assert sorted(block for block in blocks if block is not None) == list(range(CLUSTER_LIMIT))
     by_warp = [[block for block in blocks[32 * w : 32 * w + 32] if block is not None] for w in range(4)]
     assert by_warp == [[0, 5, 10, 15], [4, 1, 14, 11], [8, 13, 2, 7], [12, 9, 6, 3]]
@@ -328,7 +330,10 @@ def test_a_refuted_claim_comes_with_its_trace(capsys):
     assert main(["claims", "58"]) == 0
     out = capsys.readouterr().out
     assert "  58  refuted " in out and "error[race]" in out and "arrive full" in out
-    assert "again: verify spec spec/claims/rings.py:Expectation --set stages=1" in out and "verify replay" not in out
+    assert (
+        "again: verify spec checker/evidence/claims/models/rings.py:Expectation --set stages=1" in out
+        and "verify replay" not in out
+    )
     assert out.splitlines()[-1].startswith("verify: SETTLED 1 claims: 0 hold, 1 refuted, 0 depend")
 
 
@@ -357,7 +362,7 @@ def test_json(capsys, tmp_path):
 
 
 def test_an_undetermined_claim_exits_3(monkeypatch, capsys):
-    monkeypatch.setattr("checker.claims.table.table", lambda: (claim((P, U)),))
+    monkeypatch.setattr("sm90_verify.evidence.claims.table.table", lambda: (claim((P, U)),))
     assert main(["claims"]) == 3
     assert "verify: UNDETERMINED 1 claims" in capsys.readouterr().out
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from checker.cli import main
-from checker.result import PROPERTIES
+from sm90_verify.cli.main import main
+from sm90_verify.result import PROPERTIES
 
 ROOT = Path(__file__).resolve().parent.parent
 RACE = """
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify import Pipeline, barrier, role, tile
 
 
 class DoubleBuffer(Pipeline):
@@ -280,7 +280,7 @@ def test_output_files_are_whole_or_absent(tmp_path, monkeypatch, capsys):
 
 
 def test_an_internal_error_exits_2(monkeypatch, capsys):
-    monkeypatch.setattr("checker.check.check_pipeline", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("sm90_verify.engines.check.check", lambda *_, **__: 1 / 0)
     code, _, err = run("pipeline", capsys=capsys)
     assert code == 2 and "internal error, ZeroDivisionError" in err and err.count("\n") == 1
 
@@ -293,7 +293,7 @@ def test_every_property_is_explained(id, capsys):
 
 def test_the_module_is_the_command():
     done = subprocess.run(
-        [sys.executable, "-m", "checker", "pipeline", "--stages", "1"],
+        [sys.executable, "-m", "sm90_verify", "pipeline", "--stages", "1"],
         capture_output=True,
         text=True,
         cwd=ROOT,

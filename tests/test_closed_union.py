@@ -13,17 +13,19 @@ from typing import get_args
 
 import pytest
 
-from checker.cli import main
-from checker.hardware.lower import lower
-from checker.mutation.catalogue import Model, mutants_of
-from checker.mutation.stream import Edit, edited
-from spec import operations as op
-from spec.compile import compile_pipeline, compile_programs
-from spec.errors import SpecError
-from spec.graph import Program
-from spec.pipeline import Pipeline, barrier, role, tile
-from spec.program import trace_programs
-from spec.validate import validate
+from sm90_verify.cli.main import main
+from sm90_verify.mutation.catalogue import Model, mutants_of
+from sm90_verify.mutation.stream import Edit, edited
+from sm90_verify.recordings.lower import lower
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.model.compile import compile_pipeline, compile_programs
+from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.model.validate import validate
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import Access
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINES = ("search", "order", "smt", "search+order")
@@ -33,7 +35,7 @@ ENGINES = ("search", "order", "smt", "search+order")
 class Reduce(op.Yielded):
     """cp.reduce.async.bulk, as somebody writes it who adds an operation and no more."""
 
-    accesses: tuple[op.Access, ...]
+    accesses: tuple[Access, ...]
     tags: tuple[object, ...] = (None,)
     barrier: str = "full"
 
@@ -49,7 +51,7 @@ class Walks:
     __class__ = op.Arrive
 
 
-def strangers(x: op.Access) -> dict[str, object]:
+def strangers(x: Access) -> dict[str, object]:
     return {
         "a record of its own": Reduce((x,)),
         "a subclass": Atomic("write", (x,), (None,)),
@@ -82,7 +84,7 @@ class Strange(Pipeline):
         yield self.full.arrive()
 
 
-WHATS = tuple(strangers(op.Access("x", "shared", 0, 64, True, "async")))
+WHATS = tuple(strangers(Access("x", "shared", 0, 64, True, "async")))
 
 
 @pytest.mark.parametrize("what", WHATS)
@@ -157,32 +159,32 @@ def test_a_reader_that_is_handed_it_ends_in_assert_never(reader):
 # ---------------------------------------------------------------- what the types say
 
 READERS = (
-    "spec/accesses.py",
-    "spec/asynchronous.py",
-    "spec/compile.py",
-    "spec/control.py",
-    "spec/ghost.py",
-    "spec/program.py",
-    "spec/signals.py",
-    "spec/structure.py",
-    "spec/validate.py",
-    "spec/variables.py",
-    "spec/words.py",
-    "checker/order/outcome.py",
-    "checker/order/plan.py",
-    "checker/hardware/directed.py",
-    "checker/hardware/linearise.py",
-    "checker/hardware/lower.py",
-    "checker/hardware/recorder/conform.py",
-    "checker/mutation/behaviour.py",
+    "spec/ptx/effects.py",
+    "spec/ptx/groups.py",
+    "spec/model/compile.py",
+    "spec/model/flow.py",
+    "spec/language/ghost.py",
+    "spec/language/walk.py",
+    "spec/model/mbarriers.py",
+    "spec/model/structure.py",
+    "spec/model/validate.py",
+    "spec/model/variables.py",
+    "spec/model/words.py",
+    "checker/engines/order/outcome.py",
+    "checker/engines/order/plan.py",
+    "checker/gpu/directed.py",
+    "checker/recordings/linearise.py",
+    "checker/recordings/lower.py",
+    "checker/evidence/hardware/recorder/conform.py",
+    "checker/evidence/mutation/behaviour.py",
     "checker/mutation/operators.py",
     "checker/mutation/stream.py",
 )
 """The modules that say for each operation what it does."""
 OF_KINDS = (
-    "spec/accesses.py",
-    "spec/asynchronous.py",
-    "checker/hardware/lower.py",
+    "spec/ptx/effects.py",
+    "spec/ptx/groups.py",
+    "checker/recordings/lower.py",
 )
 """The modules that say for each kind of an access what it does."""
 RECORD = '''
@@ -203,10 +205,11 @@ def complaints(tmp_path_factory) -> dict[str, list[str]]:
     else.
     """
     copy = tmp_path_factory.mktemp("copy")
-    for package in ("spec", "checker"):
-        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("spec", "checker", "kernels", ".types"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, copy / package, symlinks=True, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", copy)
-    operations = copy / "spec" / "operations.py"
+    operations = copy / "spec" / "ptx" / "operations.py"
     text = operations.read_text()
     for before, after in (
         ("\nOperation: TypeAlias = (\n", RECORD),
@@ -222,7 +225,8 @@ def complaints(tmp_path_factory) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():
         file, _, rest = line.partition(":")
-        found.setdefault(file, []).append(rest)
+        inside = file.removeprefix(".types/sm90_verify/")
+        found.setdefault(inside if inside.startswith("spec/") else f"checker/{inside}", []).append(rest)
     return found
 
 

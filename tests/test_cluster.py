@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from findings import violated
 
-from checker.check import check_pipeline
-from checker.order import order
-from checker.reduction import find_reduction
-from checker.search import explore
-from spec.cluster import Cluster
-from spec.compile import compile_pipeline
-from spec.cutlass import PipelineTmaAsync
-from spec.errors import SpecError
-from spec.library import TmaAsync
-from spec.pipeline import barrier, role
+from sm90_verify.engines.check import check
+from sm90_verify.engines.order import order
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.engines.search.reduction import find_reduction
+from sm90_verify.spec.cutlass.classes import TmaAsync
+from sm90_verify.spec.cutlass.pipelines import PipelineTmaAsync
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role
+from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.ptx.cluster import Cluster
 
 # ---------------------------------------------------------------- the shape
 
@@ -45,7 +45,7 @@ def test_a_wrong_shape_is_one_line(text):
 @pytest.mark.parametrize(("cluster", "states"), [("2x1", 16350), ("1x2", 16350)])
 def test_two_ctas_are_proved_for_every_trip_count(cluster, states):
     pipeline = TmaAsync(stages=2, cluster=cluster)
-    result = check_pipeline(pipeline, command="pipeline")
+    result = check(pipeline, command="pipeline")
     assert result.verdict == "proved"
     assert result.states == states
     names = [region.object for region in pipeline.layout.regions]
@@ -169,7 +169,7 @@ def test_wrong_variants_are_found(kernel, expected, cluster):
 @pytest.mark.parametrize("kernel", [OwnReleaseOnly, OwnCount, CountOfOne, NoTail, NotArmed, UnequalTrips])
 def test_wrong_variants_are_found_by_happens_before_in_every_shape(kernel, cluster):
     assert order(Wrong(cluster=cluster)).verdict == "proved"
-    result = check_pipeline(kernel(cluster=cluster), command="spec", engine="order")
+    result = check(kernel(cluster=cluster), command="spec", engine="order")
     assert result.verdict == "violated"
     assert result.trace is not None
 
@@ -179,7 +179,7 @@ def test_wrong_variants_are_found_by_happens_before_in_every_shape(kernel, clust
 @pytest.mark.parametrize("trips", [0, 1, 2, 3, "all"])
 def test_happens_before_agrees_with_the_search(cluster, stages, trips):
     pipeline = TmaAsync(stages=stages, cluster=cluster, trips=trips)
-    assert order(pipeline).verdict == check_pipeline(pipeline, command="pipeline").verdict == "proved"
+    assert order(pipeline).verdict == check(pipeline, command="pipeline").verdict == "proved"
 
 
 @pytest.mark.parametrize("trips", [1, 2])

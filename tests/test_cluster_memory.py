@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from findings import violated
 
-from checker.search import explore
-from checker.trace import initial_state, is_enabled, take
-from spec.compile import compile_pipeline
-from spec.errors import SpecError
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.counterexample.trace import initial_state, is_enabled, take
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_pipeline
 
 # ---------------------------------------------------------------- what reaches another CTA, and how
 

@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 from mistakes import Ring, told_in_one_line
 
-from spec.compile import compile_pipeline
-from spec.pipeline import role
-from spec.state import PipelineState
+from sm90_verify.spec.language.declarations import role
+from sm90_verify.spec.language.state import PipelineState
+from sm90_verify.spec.model.compile import compile_pipeline
 
 
 def iteration_as_a_number():
@@ -226,5 +226,5 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
 
 @pytest.mark.parametrize(("mistake", "hint"), MISTAKES, ids=lambda value: getattr(value, "__name__", ""))
 def test_mistake_is_told_in_one_line(mistake: Callable[[], None], hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spec.program.MAX_LOCATIONS", 1000)
+    monkeypatch.setattr("sm90_verify.spec.language.walk.MAX_LOCATIONS", 1000)
     told_in_one_line(mistake, hint)

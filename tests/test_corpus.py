@@ -9,10 +9,10 @@ from functools import cache
 import pytest
 from corpus_table import CASES, LEFT_OUT, MODULES, Case
 
-from checker.result import PROPERTIES
-from checker.search import Exploration, explore, is_undetermined
-from spec.compile import compile_pipeline
-from spec.pipeline import Pipeline
+from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
+from sm90_verify.result import PROPERTIES
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_pipeline
 
 BROKEN = [pytest.param(case, id=case.id) for case in CASES]
 FIXED = [

@@ -1,5 +1,5 @@
-"""Logs of CUTLASS kernels on an H100 (checker/hardware/cutlass.py): accepted, with the tables that they were built
-with; edits of them are refused, found violated, or shown legal. Without the GPU: what builds and runs them.
+"""Logs of CUTLASS kernels on an H100 (checker/evidence/hardware/cutlass.py): accepted, with the tables that they were
+built with; edits of them are refused, found violated, or shown legal. Without the GPU: what builds and runs them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import pytest
 from log_edits import FOLDERS, config_of, edits_of, misplaces, path_of, records_of, renumbered, text_of, with_value
 from log_explained import explains
 
-from checker.frontier.box import Configuration
-from checker.hardware import cutlass
-from checker.hardware.cutlass import KERNELS
-from checker.log.check import CHECKED, check_log, check_records
-from checker.log.spec import Evaluator
-from checker.log.synclog import Record
-from checker.result import Result
-from spec.errors import SpecError
+from sm90_verify.evidence.frontier.box import Configuration
+from sm90_verify.evidence.hardware import cutlass
+from sm90_verify.evidence.hardware.cutlass import KERNELS
+from sm90_verify.frontends.log.check import CHECKED, check_log, check_records
+from sm90_verify.frontends.log.spec import Evaluator
+from sm90_verify.frontends.log.synclog import Record
+from sm90_verify.result import Result
+from sm90_verify.spec.errors import SpecError
 
 LOGS = tuple(sorted(path.name.removesuffix(".log.xz") for path in FOLDERS[1].glob("*.log.xz")))
 CP_ASYNC = tuple(log for log in LOGS if KERNELS[log].macros.get("COPY"))

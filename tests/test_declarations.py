@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 from mistakes import told_in_one_line
 
-from spec.compile import compile_pipeline
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_pipeline
 
 
 class Ring(Pipeline):

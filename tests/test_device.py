@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from checker.hardware import device
+from sm90_verify.gpu import device
 
 
 def test_kernels_are_compiled_again_when_a_header_has_changed(monkeypatch, tmp_path):

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 from emulated_executor import EmulatedExecutor
 
-from checker.cli import main
-from checker.hardware import record
-from checker.hardware import replay as on_gpu
-from checker.hardware.device import Gpu
-from checker.hardware.directed import wrong_data
-from checker.hardware.held import hold
-from checker.hardware.lower import lower
-from checker.hardware.recording import recorded
-from checker.hardware.suite import kernels, pipelines
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.cli.main import main
+from sm90_verify.evidence.hardware.suite import kernels, pipelines
+from sm90_verify.gpu import record
+from sm90_verify.gpu import replay as on_gpu
+from sm90_verify.gpu.device import Gpu
+from sm90_verify.gpu.directed import wrong_data
+from sm90_verify.recordings.held import hold
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.recording import recorded
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
 
 CORPUS = Path(__file__).parent / "corpus"
 GPU = Gpu("emulated", "0.0", "0.0", 1)

@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 from corpus_table import CASES
 
-from checker.check import check_machine, check_pipeline
-from checker.cli import main
-from checker.engines.combine import Contradiction, combine
-from checker.engines.engine import Answer, Question, Subject
-from checker.engines.table import ENGINES, names_of, with_engine
-from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding
-from spec.compile import compile_pipeline
-from spec.errors import SpecError
-from spec.library import PIPELINES
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.cli.main import main
+from sm90_verify.engines.check import check, check_machine
+from sm90_verify.engines.combine import Contradiction, combine
+from sm90_verify.engines.engine import Answer, Question, Subject
+from sm90_verify.engines.table import ENGINES, names_of, with_engine
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding
+from sm90_verify.spec.cutlass.classes import PIPELINES
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_pipeline
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = ("search", "order", "smt", "search+order", "search+smt", "order+smt", "search+order+smt")
@@ -87,7 +88,7 @@ def third(monkeypatch):
 )
 def test_wrong_words_are_refused_with_one_line_by_python_and_command_line(words, text, capsys):
     with pytest.raises(SpecError) as error:
-        check_pipeline(HandsOver(), engine=words)
+        check(HandsOver(), engine=words)
     assert text in str(error.value)
     with pytest.raises(SpecError):
         check_machine(compile_pipeline(HandsOver()), engine=words)
@@ -126,9 +127,9 @@ def test_the_frontier_is_decided_by_order_alone(capsys):
 def test_unknown_properties_are_refused():
     for words in ("search", "order"):
         with pytest.raises(SpecError, match="unknown property 'nonsense'"):
-            check_pipeline(HandsOver(), engine=words, properties=("race", "nonsense"))
+            check(HandsOver(), engine=words, properties=("race", "nonsense"))
         with pytest.raises(SpecError, match="nothing to check: named-barrier cannot be violated by HandsOver"):
-            check_pipeline(HandsOver(), engine=words, properties=("named-barrier",))
+            check(HandsOver(), engine=words, properties=("named-barrier",))
 
 
 # ---------------------------------------------------------------- answers
@@ -136,9 +137,9 @@ def test_unknown_properties_are_refused():
 
 @pytest.mark.parametrize("words", [*WORDS, "smt+order+search"])
 def test_every_combination_proves_and_refutes(words):
-    proved = check_pipeline(HandsOver(), engine=words)
+    proved = check(HandsOver(), engine=words)
     assert (proved.verdict, proved.engine) == (PROVED, words)
-    wrong = check_pipeline(HandsOver(waits=False), engine=words, properties=("race",))
+    wrong = check(HandsOver(waits=False), engine=words, properties=("race",))
     assert (wrong.verdict, wrong.engine) == (VIOLATED, words)
     assert wrong.trace is not None
     assert wrong.trace.property == "race"
@@ -146,13 +147,13 @@ def test_every_combination_proves_and_refutes(words):
 
 @pytest.mark.parametrize("words", WORDS)
 def test_only_what_is_asked_is_answered(words):
-    result = check_pipeline(HandsOver(), engine=words, properties=("race", "deadlock"))
+    result = check(HandsOver(), engine=words, properties=("race", "deadlock"))
     assert [finding.id for finding in result.findings] == ["deadlock", "race"]
 
 
 def test_the_figures_are_those_of_the_first_engine():
-    search, order = (check_pipeline(HandsOver(), engine=words) for words in ("search", "order"))
-    both = check_pipeline(HandsOver(), engine="search+order")
+    search, order = (check(HandsOver(), engine=words) for words in ("search", "order"))
+    both = check(HandsOver(), engine="search+order")
     assert (both.states, both.transitions) == (search.states, search.transitions)
     assert (order.states, order.transitions) == (0, 5)
     assert both.extra == search.extra == {"reduced": True, "shortest": False}
@@ -160,7 +161,7 @@ def test_the_figures_are_those_of_the_first_engine():
 
 
 def test_bounds_reach_every_engine():
-    result = check_pipeline(PIPELINES["tma-async"](stages=2), engine="search+order", limit=3)
+    result = check(PIPELINES["tma-async"](stages=2), engine="search+order", limit=3)
     assert set(verdicts(result).values()) == {UNDETERMINED}
     assert {finding.note for finding in result.findings} == {"search: the limit of 3 states (--limit)"}
 
@@ -170,11 +171,11 @@ def test_a_third_engine_that_contradicts_is_caught(words, third):
     third(VIOLATED)
     first = words.split("+")[0]
     with pytest.raises(Contradiction, match=f"{first} and third contradict each other on deadlock"):
-        check_pipeline(HandsOver(), engine=f"{words}+third")
+        check(HandsOver(), engine=f"{words}+third")
     third(PROVED)
     with pytest.raises(Contradiction, match=f"{first} and third contradict each other on race"):
-        check_pipeline(HandsOver(waits=False), engine=f"{words}+third", properties=("race",))
-    assert check_pipeline(HandsOver(), engine=f"{words}+third").verdict == PROVED
+        check(HandsOver(waits=False), engine=f"{words}+third", properties=("race",))
+    assert check(HandsOver(), engine=f"{words}+third").verdict == PROVED
 
 
 def test_a_contradiction_is_an_internal_error_of_the_command(third, capsys):
@@ -187,10 +188,10 @@ def test_a_contradiction_is_an_internal_error_of_the_command(third, capsys):
 
 def test_what_a_third_engine_leaves_open_is_open(third):
     third(UNDETERMINED)
-    result = check_pipeline(HandsOver(), engine="search+order+third")
+    result = check(HandsOver(), engine="search+order+third")
     assert {finding.note for finding in result.findings} == {"third: no time"}
     assert result.verdict == UNDETERMINED
-    wrong = check_pipeline(HandsOver(waits=False), engine="third+search", properties=("race",))
+    wrong = check(HandsOver(waits=False), engine="third+search", properties=("race",))
     assert wrong.verdict == VIOLATED
 
 
@@ -240,13 +241,14 @@ def test_programs_are_traced_and_compiled_once(monkeypatch):
 
         return call
 
-    from spec import compile, program
+    from sm90_verify.spec.language import walk as program
+    from sm90_verify.spec.model import compile
 
     monkeypatch.setattr(program, "trace_programs", counting("trace", program.trace_programs))
     monkeypatch.setattr(compile, "compile_programs", counting("compile", compile.compile_programs))
-    check_pipeline(HandsOver(), engine="search+order+smt")
+    check(HandsOver(), engine="search+order+smt")
     assert counted == {"trace": 1, "compile": 1}
-    check_pipeline(HandsOver(), engine="order")
+    check(HandsOver(), engine="order")
     assert counted == {"trace": 2, "compile": 1}
 
 
@@ -261,9 +263,9 @@ def test_proof_is_told_what_a_search_has_covered(monkeypatch):
 
     monkeypatch.setitem(ENGINES, "third", lambda: Listens("third", UNDETERMINED))
     for words, covered in (("search+third", True), ("order+third", False), ("third", False)):
-        check_pipeline(HandsOver(), engine=words)
+        check(HandsOver(), engine=words)
         assert asked["third"] == covered
-    check_pipeline(HandsOver(), engine="search+third", limit=1)
+    check(HandsOver(), engine="search+third", limit=1)
     assert asked["third"] is False
 
 
@@ -275,7 +277,7 @@ def test_a_question_is_put_to_an_engine_by_itself():
 def test_one_deadlock_does_not_prove_that_no_barrier_starves():
     """search and order find different deadlocks of this one, of which one shows a barrier that gets too few."""
     (case,) = (case for case in CASES if case.id == "D02 full")
-    found = {words: check_pipeline(case.broken, engine=words) for words in ("search", "order", "search+order")}
+    found = {words: check(case.broken, engine=words) for words in ("search", "order", "search+order")}
     assert [verdicts(found[words])["arrival-count"] for words in found] == [UNDETERMINED, VIOLATED, VIOLATED]
     assert {verdicts(one)["deadlock"] for one in found.values()} == {VIOLATED}
 
@@ -304,18 +306,38 @@ def test_prove_beside_order_asks_z3(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("code", "loaded", "absent"),
     [
-        ("import checker", (), ("z3", "networkx", "checker.search", "checker.order", "checker.prove")),
         (
-            "import checker.check",
-            ("checker.engines.table",),
-            ("z3", "networkx", "checker.search", "checker.order", "checker.prove"),
+            "import sm90_verify",
+            (),
+            (
+                "z3",
+                "networkx",
+                "sm90_verify.engines.search.explore",
+                "sm90_verify.engines.order",
+                "sm90_verify.engines.smt",
+            ),
         ),
         (
-            "from checker.engines.table import ENGINES; ENGINES['search']()",
-            ("checker.search",),
-            ("z3", "networkx", "checker.order", "checker.prove"),
+            "import sm90_verify.engines.check",
+            ("sm90_verify.engines.table",),
+            (
+                "z3",
+                "networkx",
+                "sm90_verify.engines.search.explore",
+                "sm90_verify.engines.order",
+                "sm90_verify.engines.smt",
+            ),
         ),
-        ("from checker.engines.table import ENGINES; ENGINES['order']()", ("checker.order",), ("z3", "checker.prove")),
+        (
+            "from sm90_verify.engines.table import ENGINES; ENGINES['search']()",
+            ("sm90_verify.engines.search.explore",),
+            ("z3", "networkx", "sm90_verify.engines.order", "sm90_verify.engines.smt"),
+        ),
+        (
+            "from sm90_verify.engines.table import ENGINES; ENGINES['order']()",
+            ("sm90_verify.engines.order",),
+            ("z3", "sm90_verify.engines.smt"),
+        ),
     ],
 )
 def test_an_engine_is_loaded_when_it_is_asked_for(code, loaded, absent):
@@ -340,11 +362,11 @@ UNSEEN = [case for case in CASES if case.id in ("D11c self", "D38 local form")]
 @pytest.mark.parametrize("words", ["search", "order", "smt"])
 @pytest.mark.parametrize("case", UNSEEN, ids=[case.id for case in UNSEEN])
 def test_an_unobserved_phase_is_not_a_lapped_wait(case, words):
-    result = check_pipeline(case.broken, engine=words, properties=("unobserved-phase",))
+    result = check(case.broken, engine=words, properties=("unobserved-phase",))
     (finding,) = result.findings
     assert finding.verdict == VIOLATED
     assert "observation=False" in finding.trace.because
-    lapped = check_pipeline(case.broken, engine=words, properties=("phase-lapped",))
+    lapped = check(case.broken, engine=words, properties=("phase-lapped",))
     assert lapped.verdict in (PROVED, UNDETERMINED)
     if (case.id, words) == ("D11c self", "search"):
         assert lapped.verdict == PROVED

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from checker.check import check_pipeline
-from checker.cli import main
-from checker.result import PROVED, VIOLATED
-from spec.epilogue import SCHEDULES, Epilogue
-from spec.errors import SpecError
+from sm90_verify.cli.main import main
+from sm90_verify.engines.check import check
+from sm90_verify.result import PROVED, VIOLATED
+from sm90_verify.spec.cutlass.epilogue import SCHEDULES, Epilogue
+from sm90_verify.spec.errors import SpecError
 
 
-def check(limit=0, **parameters):
-    return check_pipeline(Epilogue(**parameters), command="epilogue", limit=limit)
+def checked(limit=0, **parameters):
+    return check(Epilogue(**parameters), command="epilogue", limit=limit)
 
 
 def violated(**parameters) -> set[str]:
     """What is violated; the limit only cuts the search for the shortest schedule short."""
-    return {finding.id for finding in check(limit=20_000, **parameters).findings if finding.verdict == VIOLATED}
+    return {finding.id for finding in checked(limit=20_000, **parameters).findings if finding.verdict == VIOLATED}
 
 
 def blocked(result) -> dict[str, str]:
@@ -32,7 +32,7 @@ SMALL = {"subtiles": 2, "stages_c": 3, "stages_d": 2, "tiles": 2}
 @pytest.mark.parametrize("reuse", [False, True])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_is_proved(schedule, reuse, delay):
-    result = check(schedule=schedule, reuse_smem_c=reuse, delay_tma_store=delay, **SMALL)
+    result = checked(schedule=schedule, reuse_smem_c=reuse, delay_tma_store=delay, **SMALL)
     assert result.verdict == PROVED
     assert result.scope == {"trips": 2}
     asked = {
@@ -50,7 +50,7 @@ def test_is_proved(schedule, reuse, delay):
 
 @pytest.mark.parametrize("schedule", ["ws", "cooperative"])
 def test_is_proved_for_every_number_of_tiles(schedule):
-    result = check(schedule=schedule, subtiles=2, stages_c=3, stages_d=2)
+    result = checked(schedule=schedule, subtiles=2, stages_c=3, stages_d=2)
     assert result.verdict == PROVED
     assert result.scope == {"trips": "all"}
 
@@ -58,7 +58,7 @@ def test_is_proved_for_every_number_of_tiles(schedule):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("tiles", [0, 1, 3])
 def test_is_proved_for_few_tiles(schedule, tiles):
-    assert check(schedule=schedule, subtiles=1, stages_c=2, stages_d=1, tiles=tiles).verdict == PROVED
+    assert checked(schedule=schedule, subtiles=1, stages_c=2, stages_d=1, tiles=tiles).verdict == PROVED
 
 
 # ---------------------------------------------------------------- stage counts
@@ -71,19 +71,19 @@ def test_reuse_hangs_exactly_with_too_few_stages_of_c(stages_c, stages_d, delay)
     """A stage is released StagesD - 1 stores late, and one more if each store waits for the next subtile."""
     enough = stages_c >= stages_d + delay
     sizes = {"stages_c": stages_c, "stages_d": stages_d, "delay_tma_store": delay, "tiles": 1}
-    result = check(subtiles=stages_c + 2, **sizes)
+    result = checked(subtiles=stages_c + 2, **sizes)
     if enough:
         assert result.verdict == PROVED
     else:
         assert blocked(result)["epilogue_load_warp.0"].startswith("epi_load.empty")
-        assert check(subtiles=stages_c, **sizes).verdict == PROVED, "a tile that fits needs no release"
+        assert checked(subtiles=stages_c, **sizes).verdict == PROVED, "a tile that fits needs no release"
 
 
 @pytest.mark.parametrize("delay", [False, True])
 @pytest.mark.parametrize(("stages_c", "stages_d"), [(1, 1), (1, 3), (3, 1), (2, 2)])
 def test_two_memories_need_no_relation_of_their_stages(stages_c, stages_d, delay):
     sizes = {"stages_c": stages_c, "stages_d": stages_d, "subtiles": 5, "tiles": 1}
-    assert check(reuse_smem_c=False, delay_tma_store=delay, **sizes).verdict == PROVED
+    assert checked(reuse_smem_c=False, delay_tma_store=delay, **sizes).verdict == PROVED
 
 
 @pytest.mark.parametrize(
@@ -94,17 +94,17 @@ def test_one_store_tail_for_several_tiles_can_release_too_little(stages_d, subti
     held back. No assertion asks for StagesD - 1 <= subtiles; the builder's StagesD = min(subtiles, 2) is safe.
     """
     sizes = {"stages_c": stages_d + 1, "stages_d": stages_d, "subtiles": subtiles}
-    assert check(schedule="cooperative", tiles=1, **sizes).verdict == PROVED
-    result = check(schedule="cooperative", tiles=2, limit=20_000, **sizes)
+    assert checked(schedule="cooperative", tiles=1, **sizes).verdict == PROVED
+    result = checked(schedule="cooperative", tiles=2, limit=20_000, **sizes)
     assert (result.verdict == VIOLATED) is hangs
     if hangs:
         assert set(blocked(result)) == {"epilogue_load_warp.0"}
     for schedule in ("ws", "pingpong"):
-        assert check(schedule=schedule, tiles=2, **sizes).verdict == PROVED, "a store_tail for each tile is right"
+        assert checked(schedule=schedule, tiles=2, **sizes).verdict == PROVED, "a store_tail for each tile is right"
 
 
 def test_one_store_tail_is_too_little_for_every_number_of_tiles_above_one():
-    result = check(schedule="cooperative", stages_c=4, stages_d=3, subtiles=1, limit=20_000)
+    result = checked(schedule="cooperative", stages_c=4, stages_d=3, subtiles=1, limit=20_000)
     assert result.scope == {"trips": "all"}
     assert set(blocked(result)) == {"epilogue_load_warp.0"}
 
@@ -119,11 +119,11 @@ def test_stages_of_different_sizes_cannot_share_their_bytes(bytes_c, bytes_d):
     """
     sizes = {"schedule": "ws", "stages_c": 3, "stages_d": 2, "tiles": 1, "bytes_c": bytes_c, "bytes_d": bytes_d}
     assert "race" in violated(subtiles=6, **sizes)
-    assert check(subtiles=6, reuse_smem_c=False, **sizes).verdict == PROVED
+    assert checked(subtiles=6, reuse_smem_c=False, **sizes).verdict == PROVED
 
 
 def test_layouts_that_differ_need_the_threads_to_meet_before_they_overwrite():
-    assert check(same_layout=False, **SMALL).verdict == PROVED
+    assert checked(same_layout=False, **SMALL).verdict == PROVED
     assert "race" in violated(same_layout=False, without="read_sync", **SMALL)
     assert "read_sync" not in Epilogue(**SMALL).parts(), "with one layout everybody overwrites what only he has read"
 
@@ -162,25 +162,25 @@ def test_with_reuse_the_threads_need_not_meet_after_the_wait_for_stores():
     with beta == 0, when nothing is loaded and nothing released; a stage to spare makes up for it.
     """
     sizes = {**SMALL, "stages_c": 2}
-    assert check(without="acquire_sync", **sizes).verdict == PROVED
-    assert check(source_needed=False, **sizes).verdict == PROVED
+    assert checked(without="acquire_sync", **sizes).verdict == PROVED
+    assert checked(source_needed=False, **sizes).verdict == PROVED
     assert "race" in violated(source_needed=False, without="acquire_sync", **sizes)
-    assert check(source_needed=False, without="acquire_sync", **{**sizes, "stages_c": 3}).verdict == PROVED
+    assert checked(source_needed=False, without="acquire_sync", **{**sizes, "stages_c": 3}).verdict == PROVED
 
 
 def test_the_fence_before_the_release_is_for_the_strict_rule():
-    assert check(reuse_smem_c=False, without="release_fence", **SMALL).verdict == PROVED
-    assert check(reuse_smem_c=False, strict=True, **SMALL).verdict == PROVED
+    assert checked(reuse_smem_c=False, without="release_fence", **SMALL).verdict == PROVED
+    assert checked(reuse_smem_c=False, strict=True, **SMALL).verdict == PROVED
     assert "missing-fence" in violated(reuse_smem_c=False, strict=True, without="release_fence", **SMALL)
 
 
 def test_the_load_tail_is_for_clusters():
-    assert check(without="epilogue_load_tail", **SMALL).verdict == PROVED
+    assert checked(without="epilogue_load_tail", **SMALL).verdict == PROVED
 
 
 def test_without_store_tail_a_store_can_outlive_its_thread():
     assert "exit-hazard" in violated(reuse_smem_c=False, strict=True, without="store_tail", **SMALL)
-    assert check(reuse_smem_c=False, without="store_tail", **SMALL).verdict == PROVED
+    assert checked(reuse_smem_c=False, without="store_tail", **SMALL).verdict == PROVED
 
 
 def test_warpgroups_that_do_not_take_turns():
@@ -194,11 +194,11 @@ def test_warpgroups_that_do_not_take_turns():
 @pytest.mark.parametrize("reuse", [False, True])
 @pytest.mark.parametrize("more", [{"aux_load_bytes": 1024}, {"aux_store_bytes": 1024}, {"source_needed": False}])
 def test_fusion_callbacks(reuse, more):
-    assert check(reuse_smem_c=reuse, **SMALL, **more).verdict == PROVED
+    assert checked(reuse_smem_c=reuse, **SMALL, **more).verdict == PROVED
 
 
 def test_auxiliary_bytes_are_expected_by_whoever_loads_them():
-    result = check(aux_load_bytes=1024, **SMALL)
+    result = checked(aux_load_bytes=1024, **SMALL)
     assert result.verdict == PROVED
     assert "tx-count" in {finding.id for finding in result.findings}
 
@@ -210,13 +210,13 @@ def test_an_auxiliary_store_needs_its_own_wait():
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_without_a_source(schedule):
     sizes = {"schedule": schedule, "void_c": True, "reuse_smem_c": False, "stages_d": 2, "subtiles": 3, "tiles": 2}
-    result = check(delay_tma_store=True, **sizes)
+    result = checked(delay_tma_store=True, **sizes)
     assert result.verdict == PROVED
     assert not any(step.object.startswith("epi_load") for step in _trace_of_race(**sizes))
 
 
 def _trace_of_race(**sizes):
-    result = check(limit=20_000, delay_tma_store=True, without="store_wait", **sizes)
+    result = checked(limit=20_000, delay_tma_store=True, without="store_wait", **sizes)
     return next(finding.trace for finding in result.findings if finding.id == "race").steps
 
 

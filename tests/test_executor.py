@@ -8,11 +8,12 @@ import subprocess
 import pytest
 from needs import needs_nvcc
 
-from checker.hardware.device import sources
-from checker.hardware.lower import CODES, lower
-from spec.errors import SpecError
-from spec.library import TmaAsync
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.gpu.device import sources
+from sm90_verify.recordings.lower import CODES, lower
+from sm90_verify.spec.cutlass.classes import TmaAsync
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
 
 
 def test_codes_are_those_of_the_kernel():
@@ -23,7 +24,7 @@ def test_codes_are_those_of_the_kernel():
 
 
 def test_the_kernel_traps_at_a_code_or_a_count_that_it_does_not_know():
-    """A trap ends the launch by an error, which checker.hardware.device reports; to do nothing would be an answer."""
+    """A trap ends the launch by an error, which gpu.device reports; to do nothing would be an answer."""
     text = (sources() / "executor.cu").read_text()
     switch = text[text.index("switch (i.code) {") :]
     cases = re.findall(r"^        case ([A-Z_]+):", switch, re.MULTILINE)

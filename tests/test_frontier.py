@@ -7,13 +7,13 @@ from itertools import product
 
 import pytest
 
-from checker.check import check_pipeline
-from checker.cli import main
-from checker.frontier.box import ENDLESS, Box, Configuration
-from checker.frontier.formula import simplest
-from checker.frontier.report import text, to_json
-from checker.frontier.run import decide, explore_box
-from checker.order import order
+from sm90_verify.cli.main import main
+from sm90_verify.engines.check import check
+from sm90_verify.engines.order import order
+from sm90_verify.evidence.frontier.box import ENDLESS, Box, Configuration
+from sm90_verify.evidence.frontier.formula import simplest
+from sm90_verify.evidence.frontier.report import text, to_json
+from sm90_verify.evidence.frontier.run import decide, explore_box
 
 SMALL = Box(
     schedules=("ws", "cooperative"),
@@ -99,7 +99,7 @@ def test_no_formula_is_made_up():
 def test_verdicts_are_those_of_the_search():
     for point in SMALL.configurations():
         decided = decide(point)
-        result = check_pipeline(point.pipeline(), command="epilogue")
+        result = check(point.pipeline(), command="epilogue")
         assert decided.verdict == result.verdict, point
         if decided.verdict == "violated":
             found = {finding.id for finding in result.findings if finding.verdict == "violated"}
@@ -133,7 +133,7 @@ def test_a_store_tail_for_many_tiles_releases_too_few_stages():
 def test_a_violation_that_no_schedule_shows_is_not_claimed(monkeypatch):
     wrong = Configuration("ws", 1, 2, False, True, 3, 1)
     assert decide(wrong).verdict == "violated"
-    monkeypatch.setattr("checker.engines.order_engine.confirm", lambda outcome, machine: {})
+    monkeypatch.setattr("sm90_verify.engines.order.engine.confirm", lambda outcome, machine: {})
     assert decide(wrong).verdict == "undetermined"
 
 
@@ -194,7 +194,7 @@ ON_AN_H100 = [
 580.159.04: tiles of 128x128, f16 or f32 C and D; the first four of ws with the two static assertions of the collective
 taken out. hang: not done after 5 s, where the others take milliseconds; wrong: elements of D that are not A * B + C, in
 ten of ten runs (with f32 C and f16 D in eight subtiles in eight of ten); unseen: right in ten of ten runs, although
-there is a race. `python -m checker.hardware.cutlass epilogue` builds and runs a row.
+there is a race. `python -m sm90_verify.evidence.hardware.cutlass epilogue` builds and runs a row.
 """
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from checker.fuzz.explorer import explore
-from checker.fuzz.generate import random_program
-from checker.fuzz.run import RULES, Tally, compare, fuzz
+from sm90_verify.evidence.fuzz.explorer import explore
+from sm90_verify.evidence.fuzz.generate import random_program
+from sm90_verify.evidence.fuzz.run import RULES, Tally, compare, fuzz
 
 FACTS = [
     # what an H100 did, one thread and one barrier: a launch that faults is a violation, a wait that blocks a deadlock
@@ -47,7 +47,7 @@ def test_the_engines_decide_as_the_explorer_does():
 
 
 def test_a_wrong_engine_is_told(monkeypatch):
-    monkeypatch.setattr("checker.fuzz.run.reduced_search", lambda machine: (False, set()))
+    monkeypatch.setattr("sm90_verify.evidence.fuzz.run.reduced_search", lambda machine: (False, set()))
     tally = Tally()
     for seed in range(5):
         compare(*random_program(seed), tally)

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from checker.check import check_pipeline
-from checker.cli import main
-from checker.order import order
-from checker.result import PROVED, VIOLATED
-from spec.builder import build, epilogue_policy, mainloop_stages
-from spec.errors import SpecError
-from spec.gemm import SCHEDULES
+from sm90_verify.cli.main import main
+from sm90_verify.engines.check import check
+from sm90_verify.engines.order import order
+from sm90_verify.result import PROVED, VIOLATED
+from sm90_verify.spec.cutlass.builder import build, epilogue_policy, mainloop_stages
+from sm90_verify.spec.cutlass.gemm import SCHEDULES
+from sm90_verify.spec.errors import SpecError
 
 SMALL = {
     "ws": {"stages": 2, "stages_c": 3, "stages_d": 2, "subtiles": 3, "k_tiles": 3},
@@ -25,20 +25,20 @@ def small(schedule, **changes):
     return SCHEDULES[schedule](**{**SMALL[schedule], **changes})
 
 
-def check(pipeline, limit=0):
-    return check_pipeline(pipeline, command="gemm", limit=limit)
+def checked(pipeline, limit=0):
+    return check(pipeline, command="gemm", limit=limit)
 
 
 def violated(pipeline) -> set[str]:
     """What is violated; the limit only cuts the search for the shortest schedule short."""
-    return {finding.id for finding in check(pipeline, 60_000).findings if finding.verdict == VIOLATED}
+    return {finding.id for finding in checked(pipeline, 60_000).findings if finding.verdict == VIOLATED}
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("form", ["ss", "rs"])
 def test_is_proved(schedule, form):
     changes = {"form": form, "k_tiles": 2} if form == "rs" else {}
-    result = check(small(schedule, **changes))
+    result = checked(small(schedule, **changes))
     assert result.verdict == PROVED
     registers = "register-pool" in {finding.id for finding in result.findings}
     assert registers is (schedule != "ws")
@@ -47,7 +47,7 @@ def test_is_proved(schedule, form):
 def test_ws_is_proved_as_the_builder_makes_it():
     pipeline = build("ws")
     assert (pipeline.stages, pipeline.stages_c, pipeline.stages_d, pipeline.subtiles) == (6, 4, 2, 8)
-    result = check(pipeline)
+    result = checked(pipeline)
     assert result.verdict == PROVED
     assert result.states == 739
 
@@ -91,7 +91,7 @@ def test_each_part_is_needed(schedule, changes, expected):
 
 
 def test_the_blame_is_on_the_bytes_that_the_union_shares():
-    result = check(small("ws", without="load_tail"), 60_000)
+    result = checked(small("ws", without="load_tail"), 60_000)
     trace = next(finding.trace for finding in result.findings if finding.id == "race")
     assert trace.because.startswith("load_warp.0 starts the async-proxy write of c.store_warp[0]")
     assert trace.steps[-1].file.endswith("epilogue.py")
@@ -114,17 +114,17 @@ def test_the_blame_is_on_the_bytes_that_the_union_shares():
 def test_what_one_cta_does_not_need(schedule, changes):
     """load_tail waits for the sake of other CTAs, except in a union; the order of the load warps is one of speed."""
     pipeline = small(schedule, **changes)
-    assert check(pipeline).verdict == PROVED
+    assert checked(pipeline).verdict == PROVED
     assert order(pipeline).verdict == PROVED
 
 
 def test_a_union_without_a_source_relies_on_wgmma_being_over_for_the_whole_warpgroup():
     """Nothing in the kernel itself orders the first warp's D after the operand reads of the other three."""
     without_source = {"void_c": True, "reuse_smem_c": False, "delay_tma_store": True}
-    assert check(small("ws", **without_source)).verdict == PROVED
+    assert checked(small("ws", **without_source)).verdict == PROVED
     assert "race" in violated(small("ws", collective_wgmma=False, **without_source))
-    assert check(small("ws", collective_wgmma=False, storage="struct", **without_source)).verdict == PROVED
-    assert check(small("ws", collective_wgmma=False)).verdict == PROVED, (
+    assert checked(small("ws", collective_wgmma=False, storage="struct", **without_source)).verdict == PROVED
+    assert checked(small("ws", collective_wgmma=False)).verdict == PROVED, (
         "C comes after load_tail, which saw all release"
     )
 
@@ -136,14 +136,14 @@ def test_half_of_an_order_barrier_hangs():
         def has(self, part):
             return super().has(part) if part != "load_order" else self._tracer.me.name.startswith("epilogue")
 
-    result = check(Waits(**{**SMALL["cooperative"], "tiles": 1}))
+    result = checked(Waits(**{**SMALL["cooperative"], "tiles": 1}))
     trace = next(finding.trace for finding in result.findings if finding.id == "deadlock")
     assert ("epilogue_load_warp.0", "load_order.barrier[1]") in {(b.role, b.waits_for) for b in trace.blocked}
 
 
 def test_more_registers_than_the_pool_has():
     assert "register-pool" in violated(small("pingpong", mma_registers=240))
-    assert check(small("pingpong", mma_registers=240, load_registers=24)).verdict == PROVED
+    assert checked(small("pingpong", mma_registers=240, load_registers=24)).verdict == PROVED
 
 
 # ---------------------------------------------------------------- what the builder chooses

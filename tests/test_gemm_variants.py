@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from needs import needs_gpu
 
-from checker.hardware.gemm import variants as gemm_variants
-from checker.hardware.gemm.kernel import WRONG
-from checker.hardware.gemm.models import MODELS
-from checker.hardware.gemm.record import SOURCE, read_reactions, sizes, write_reactions
-from checker.hardware.gemm.variants import Prediction, React, Reaction, contradicts, variants
-from checker.hardware.held import hold, pipeline_of
-from checker.hardware.lower import lower
-from checker.hardware.recording import read
-from spec import operations as op
-from spec.errors import SpecError
-from spec.gemm import SCHEDULES
+from sm90_verify.evidence.hardware.gemm import variants as gemm_variants
+from sm90_verify.evidence.hardware.gemm.kernel import WRONG
+from sm90_verify.evidence.hardware.gemm.models import MODELS
+from sm90_verify.evidence.hardware.gemm.record import SOURCE, read_reactions, sizes, write_reactions
+from sm90_verify.evidence.hardware.gemm.variants import Prediction, React, Reaction, contradicts, variants
+from sm90_verify.recordings.held import hold, pipeline_of
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.recording import read
+from sm90_verify.spec.cutlass.gemm import SCHEDULES
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.ptx import operations as op
 
 predict = cache(gemm_variants.predict)
 PINGPONG = ("order_swapped", "no_mma_order", "no_epilogue_order")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from checker.search import explore
-from spec.compile import compile_pipeline
-from spec.errors import SpecError
-from spec.pipeline import Pipeline, barrier, role
-from spec.state import PipelineState
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import PipelineState
+from sm90_verify.spec.model.compile import compile_pipeline
 
 
 class Skips(Pipeline):
@@ -32,7 +33,7 @@ class Skips(Pipeline):
 
 def distances(**parameters):
     """The distinct distances of the wait's copies in the closed program, in order."""
-    from spec.program import trace_programs
+    from sm90_verify.spec.language.walk import trace_programs
 
     found = [node.distance for node in trace_programs(Skips(**parameters))[0].nodes]
     return list(dict.fromkeys(found))

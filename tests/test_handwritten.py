@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from taped import CASES, SMALL, changed, taped, told
 
-from checker.hardware.pipelines import shapes
-from checker.hardware.recorder import tapes
-from checker.hardware.recorder.conform import conform
-from checker.hardware.recorder.tapes import FOREIGN, Did, Tape
-from spec.errors import SpecError
+from sm90_verify.evidence.hardware.pipelines import shapes
+from sm90_verify.evidence.hardware.recorder import tapes
+from sm90_verify.evidence.hardware.recorder.conform import conform
+from sm90_verify.evidence.hardware.recorder.tapes import FOREIGN, Did, Tape
+from sm90_verify.spec.errors import SpecError
 
 
 @pytest.mark.parametrize(("kernel", "parameters"), CASES, ids=lambda one: one if isinstance(one, str) else "")

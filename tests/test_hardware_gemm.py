@@ -10,19 +10,19 @@ from functools import cache
 import pytest
 from needs import needs_gpu, needs_nvcc
 
-from checker.hardware.device import sources
-from checker.hardware.gemm import variants as gemm_variants
-from checker.hardware.gemm.kernel import KINDS, POINTS, WRONG, Config, GemmKernel, bytes_of_parts, names
-from checker.hardware.gemm.models import MODELS, model_class
-from checker.hardware.gemm.record import SOURCE, record_kernel, sizes
-from checker.hardware.held import hold
-from checker.hardware.lower import lower
-from checker.hardware.recorder.conform import conform
-from checker.hardware.recorder.tapes import Did, Tape
-from spec import operations as op
-from spec.errors import SpecError
-from spec.gemm import SCHEDULES
-from spec.program import trace_programs
+from sm90_verify.evidence.hardware.gemm import variants as gemm_variants
+from sm90_verify.evidence.hardware.gemm.kernel import KINDS, POINTS, WRONG, Config, GemmKernel, bytes_of_parts, names
+from sm90_verify.evidence.hardware.gemm.models import MODELS, model_class
+from sm90_verify.evidence.hardware.gemm.record import SOURCE, record_kernel, sizes
+from sm90_verify.evidence.hardware.recorder.conform import conform
+from sm90_verify.evidence.hardware.recorder.tapes import Did, Tape
+from sm90_verify.gpu.device import sources
+from sm90_verify.recordings.held import hold
+from sm90_verify.recordings.lower import lower
+from sm90_verify.spec.cutlass.gemm import SCHEDULES
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.ptx import operations as op
 
 predict = cache(gemm_variants.predict)
 TILES = {"ws": (128, 128), "cooperative": (128, 128), "pingpong": (64, 128)}

@@ -15,22 +15,22 @@ import pytest
 from needs import needs_gpu, needs_nvcc
 from taped import CASES, SMALL, changed, output_of, taped
 
-from checker.hardware.cases import KERNELS
-from checker.hardware.device import Gpu, sources
-from checker.hardware.directed import wrong_data
-from checker.hardware.held import hold
-from checker.hardware.lower import lower
-from checker.hardware.mbarrier.driver import nvcc
-from checker.hardware.pipelines import kernel as pipelines
-from checker.hardware.pipelines import mistakes as table
-from checker.hardware.pipelines import record as pipelines_record
-from checker.hardware.pipelines import shapes
-from checker.hardware.pipelines.kernel import contradicts
-from checker.hardware.pipelines.record import read_reactions, write_reactions
-from checker.hardware.recorder import tapes
-from checker.hardware.recorder.conform import atoms
-from checker.hardware.recording import read
-from spec.errors import SpecError
+from sm90_verify.evidence.hardware.cases import KERNELS
+from sm90_verify.evidence.hardware.mbarrier.driver import nvcc
+from sm90_verify.evidence.hardware.pipelines import kernel as pipelines
+from sm90_verify.evidence.hardware.pipelines import mistakes as table
+from sm90_verify.evidence.hardware.pipelines import record as pipelines_record
+from sm90_verify.evidence.hardware.pipelines import shapes
+from sm90_verify.evidence.hardware.pipelines.kernel import contradicts
+from sm90_verify.evidence.hardware.pipelines.record import read_reactions, write_reactions
+from sm90_verify.evidence.hardware.recorder import tapes
+from sm90_verify.evidence.hardware.recorder.conform import atoms
+from sm90_verify.gpu.device import Gpu, sources
+from sm90_verify.gpu.directed import wrong_data
+from sm90_verify.recordings.held import hold
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.recording import read
+from sm90_verify.spec.errors import SpecError
 
 # ---------------------------------------------------------------- numbers and names
 

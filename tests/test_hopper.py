@@ -1,4 +1,4 @@
-"""The mbarrier of spec.hopper: against a model written independently, and against what an H100 was seen to do."""
+"""The mbarrier of spec.ptx.mbarrier: against a model written independently, and against what an H100 was seen to do."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spec import hopper
-from spec.expr import Expr, Field, Lit, evaluate
-from spec.hopper import Mbarrier, Step
+from sm90_verify.spec.ptx import mbarrier
+from sm90_verify.spec.ptx.expr import Expr, Field, Lit, evaluate
+from sm90_verify.spec.ptx.limits import COUNT_LIMIT
+from sm90_verify.spec.ptx.mbarrier import Mbarrier
+from sm90_verify.spec.ptx.step import Step, saturating_increment, violated
+from sm90_verify.spec.ptx.thread_barriers import NamedBarrier, named_arrive
 
 LIMIT = (1 << 20) - 1
 
@@ -70,23 +73,23 @@ class Machine:
         b = self.barrier()
         match name:
             case "arrive":
-                return self.apply(hopper.arrive(b, n))
+                return self.apply(mbarrier.arrive(b, n))
             case "arrive_expect_tx":
-                return self.apply(hopper.arrive_expect_tx(b, n))
+                return self.apply(mbarrier.arrive_expect_tx(b, n))
             case "no_complete":
-                return self.apply(hopper.arrive_no_complete(b, n))
+                return self.apply(mbarrier.arrive_no_complete(b, n))
             case "drop":
-                return self.apply(hopper.arrive_drop(b, n, m))
+                return self.apply(mbarrier.arrive_drop(b, n, m))
             case "expect_tx":
-                return self.apply(hopper.expect_tx(b, n))
-        return self.apply(hopper.complete_tx(b, n))
+                return self.apply(mbarrier.expect_tx(b, n))
+        return self.apply(mbarrier.complete_tx(b, n))
 
     @property
     def tx(self) -> int:
-        return self.state["tx"] - (1 << hopper.TX_WIDTH) * (self.state["tx"] >> hopper.TX_WIDTH - 1)
+        return self.state["tx"] - (1 << mbarrier.TX_WIDTH) * (self.state["tx"] >> mbarrier.TX_WIDTH - 1)
 
     def passes(self, parity: int) -> bool:
-        step = hopper.wait_parity(self.barrier(), parity, Lit(0, 2), 1)
+        step = mbarrier.wait_parity(self.barrier(), parity, Lit(0, 2), 1)
         return bool(evaluate(step.when, self.state))
 
 
@@ -119,22 +122,27 @@ def test_random_operations_agree_with_an_independent_model(count, sequence):
 
 @pytest.mark.parametrize("count", [1, 2, LIMIT])
 def test_init_accepts_its_range(count):
-    step = hopper.init(replace(Mbarrier.initialised(1), alive=Lit(0, 1)), count)
-    assert not evaluate(hopper.violated(step.illegal), {})
+    step = mbarrier.init(replace(Mbarrier.initialised(1), alive=Lit(0, 1)), count)
+    assert not evaluate(violated(step.illegal), {})
 
 
 @pytest.mark.parametrize("count", [0, -1, LIMIT + 1])
 def test_init_outside_its_range_faults(count):
-    step = hopper.init(replace(Mbarrier.initialised(1), alive=Lit(0, 1)), count)
-    assert evaluate(hopper.violated(step.illegal), {})
+    step = mbarrier.init(replace(Mbarrier.initialised(1), alive=Lit(0, 1)), count)
+    assert evaluate(violated(step.illegal), {})
 
 
 def test_init_of_a_live_barrier_and_use_of_a_dead_one():
     live = Mbarrier.initialised(3)
     dead = replace(live, alive=Lit(0, 1))
-    assert evaluate(hopper.violated(hopper.init(live, 1).illegal), {})
-    for step in (hopper.arrive(dead), hopper.expect_tx(dead, 16), hopper.complete_tx(dead, 16), hopper.inval(dead)):
-        assert evaluate(hopper.violated(step.illegal), {})
+    assert evaluate(violated(mbarrier.init(live, 1).illegal), {})
+    for step in (
+        mbarrier.arrive(dead),
+        mbarrier.expect_tx(dead, 16),
+        mbarrier.complete_tx(dead, 16),
+        mbarrier.inval(dead),
+    ):
+        assert evaluate(violated(step.illegal), {})
 
 
 # What an H100 was seen to execute: operations, then whether parity 0 passes (True: the first phase completed).
@@ -207,8 +215,8 @@ def test_arrive_no_complete_must_not_complete():
 def test_a_wait_is_legal_for_the_current_phase_and_the_one_before(unseen, distance, verdict):
     """The wait is meant for phase n = distance - 1 after the last one seen; the barrier is in phase `unseen`."""
     b = replace(Mbarrier.initialised(1), phase=Lit(unseen & 1, 1))
-    step = hopper.wait_parity(b, (distance - 1) & 1, Lit(unseen, 2), distance)
-    illegal = bool(evaluate(hopper.violated(step.illegal), {}))
+    step = mbarrier.wait_parity(b, (distance - 1) & 1, Lit(unseen, 2), distance)
+    illegal = bool(evaluate(violated(step.illegal), {}))
     assert illegal == (verdict in ("late", "early"))
     if not illegal:
         assert bool(evaluate(step.when, {})) == (verdict == "passes")
@@ -216,40 +224,40 @@ def test_a_wait_is_legal_for_the_current_phase_and_the_one_before(unseen, distan
 
 def test_tokens_pass_after_one_phase_and_are_undefined_after_two():
     b = Mbarrier.initialised(1)
-    steps = [hopper.wait_token(b, Lit(age, 2)) for age in (0, 1, 2)]
+    steps = [mbarrier.wait_token(b, Lit(age, 2)) for age in (0, 1, 2)]
     assert [evaluate(step.when, {}) for step in steps] == [0, 1, 0]
-    assert [evaluate(hopper.violated(step.illegal), {}) for step in steps] == [0, 0, 1]
+    assert [evaluate(violated(step.illegal), {}) for step in steps] == [0, 0, 1]
 
 
 def test_an_arrival_in_a_phase_whose_predecessor_nobody_saw():
     b: Mbarrier = replace(Mbarrier.initialised(2), observed=Lit(0, 1))
-    illegal: list[Expr] = [part.when for part in hopper.arrive(b).illegal if part.property == "unobserved-phase"]
+    illegal: list[Expr] = [part.when for part in mbarrier.arrive(b).illegal if part.property == "unobserved-phase"]
     assert [evaluate(when, {}) for when in illegal] == [1]
 
 
 def test_cp_async_arrive_takes_one_more_arrival():
     machine = Machine(1)
-    assert machine.apply(hopper.cp_async_arrive(machine.barrier()))
+    assert machine.apply(mbarrier.cp_async_arrive(machine.barrier()))
     assert machine.state["pending"] == 2
     assert machine.do("arrive", 1) and not machine.completions
     assert machine.do("arrive", 1) and machine.completions == 1
 
 
 def test_a_saturating_count_is_exact_below_its_top():
-    assert [evaluate(hopper.saturating_increment(Lit(n, 2), Lit(1, 1)), {}) for n in range(4)] == [1, 2, 3, 3]
-    assert evaluate(hopper.saturating_increment(Lit(1, 2), Lit(0, 1)), {}) == 1
+    assert [evaluate(saturating_increment(Lit(n, 2), Lit(1, 1)), {}) for n in range(4)] == [1, 2, 3, 3]
+    assert evaluate(saturating_increment(Lit(1, 2), Lit(0, 1)), {}) == 1
 
 
 def test_named_barrier_counts_threads():
-    b = hopper.NamedBarrier(Lit(32, 12), Lit(0, 12))
-    assert evaluate(hopper.named_arrive(b, 32, 64, Lit(0, 1)).completes, {}) == 1
-    assert evaluate(hopper.named_arrive(b, 32, 96, Lit(0, 1)).completes, {}) == 0
-    over = hopper.named_arrive(b, 64, 64, Lit(0, 1))
-    assert evaluate(hopper.violated(over.illegal), {}) == 1
-    mixed = hopper.named_arrive(replace(b, count=Lit(96, 12)), 32, 64, Lit(0, 1))
-    assert evaluate(hopper.violated(mixed.illegal), {}) == 1
-    again = hopper.named_arrive(b, 32, 64, Lit(1, 1))
-    assert evaluate(hopper.violated(again.illegal), {}) == 1
+    b = NamedBarrier(Lit(32, 12), Lit(0, 12))
+    assert evaluate(named_arrive(b, 32, 64, Lit(0, 1)).completes, {}) == 1
+    assert evaluate(named_arrive(b, 32, 96, Lit(0, 1)).completes, {}) == 0
+    over = named_arrive(b, 64, 64, Lit(0, 1))
+    assert evaluate(violated(over.illegal), {}) == 1
+    mixed = named_arrive(replace(b, count=Lit(96, 12)), 32, 64, Lit(0, 1))
+    assert evaluate(violated(mixed.illegal), {}) == 1
+    again = named_arrive(b, 32, 64, Lit(1, 1))
+    assert evaluate(violated(again.illegal), {}) == 1
 
 
 @pytest.mark.parametrize(
@@ -269,18 +277,18 @@ def test_named_barrier_counts_threads():
     ],
 )
 def test_remote_forms(operation, token, exists):
-    local = hopper.arrive(Mbarrier.initialised(2))
-    step = hopper.remote(operation, local, token=token)
+    local = mbarrier.arrive(Mbarrier.initialised(2))
+    step = mbarrier.remote(operation, local, token=token)
     assert step.then == local.then and step.completes is local.completes
-    assert evaluate(hopper.violated(step.illegal), {}) == (not exists)
+    assert evaluate(violated(step.illegal), {}) == (not exists)
 
 
-@pytest.mark.parametrize("count", [2 * hopper.COUNT_LIMIT + 1, 3 << 20, (1 << 22) - 1])
-@pytest.mark.parametrize("operation", [hopper.expect_tx, hopper.complete_tx, hopper.arrive_expect_tx])
+@pytest.mark.parametrize("count", [2 * COUNT_LIMIT + 1, 3 << 20, (1 << 22) - 1])
+@pytest.mark.parametrize("operation", [mbarrier.expect_tx, mbarrier.complete_tx, mbarrier.arrive_expect_tx])
 def test_more_bytes_than_the_tx_count_can_move(operation, count):
     """9.7.13.15.2: the count would wrap around its 22 bits and look legal again."""
-    fresh = hopper.Mbarrier.initialised(2)
+    fresh = mbarrier.Mbarrier.initialised(2)
     wrong = [part.property for part in operation(fresh, count).illegal if evaluate(part.when, {})]
     assert "tx-count" in wrong
-    right = operation(fresh, hopper.COUNT_LIMIT).illegal
+    right = operation(fresh, COUNT_LIMIT).illegal
     assert not any(evaluate(part.when, {}) for part in right)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from test_mbarrier_fuzz import answers
 
-from checker.hardware.mbarrier import ill_formed
-from checker.hardware.mbarrier.generate import row
-from checker.hardware.mbarrier.ill_formed import Reaction, kinds, operations_of, probes, verdict
-from checker.hardware.mbarrier.menu import operation
-from checker.hardware.mbarrier.specimens import LEGAL, Kind, Specimen
-from spec.errors import SpecError
+from sm90_verify.evidence.hardware.mbarrier import ill_formed
+from sm90_verify.evidence.hardware.mbarrier.generate import row
+from sm90_verify.evidence.hardware.mbarrier.ill_formed import Reaction, kinds, operations_of, probes, verdict
+from sm90_verify.evidence.hardware.mbarrier.menu import operation
+from sm90_verify.evidence.hardware.mbarrier.specimens import LEGAL, Kind, Specimen
+from sm90_verify.spec.errors import SpecError
 
 
 def wrongly_listed(kind: Kind) -> list[str]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from checker.check import check_pipeline
-from checker.result import PROVED, VIOLATED
-from spec.cutlass import OrderedSequenceBarrier, PipelineTmaAsync, PipelineTransactionAsync
-from spec.pipeline import Body, Pipeline, Threads, barrier, role, tile
+from sm90_verify.engines.check import check
+from sm90_verify.result import PROVED, VIOLATED
+from sm90_verify.spec.cutlass.pipelines import OrderedSequenceBarrier, PipelineTmaAsync, PipelineTransactionAsync
+from sm90_verify.spec.language.declarations import Body, barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.kernel import Threads
 
 
 def violated(pipeline: Pipeline) -> set[str]:
-    result = check_pipeline(pipeline, command="spec")
+    result = check(pipeline, command="spec")
     return {finding.id for finding in result.findings if finding.verdict == VIOLATED}
 
 
 def proved(pipeline: Pipeline) -> bool:
-    return check_pipeline(pipeline, command="spec").verdict == PROVED
+    return check(pipeline, command="spec").verdict == PROVED
 
 
 class Gemm(Pipeline):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from mistakes import Ring, told_in_one_line
 
-from spec.compile import compile_pipeline
-from spec.pipeline import role
+from sm90_verify.spec.language.declarations import role
+from sm90_verify.spec.model.compile import compile_pipeline
 
 
 def if_on_a_barrier():

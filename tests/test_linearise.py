@@ -7,14 +7,16 @@ from dataclasses import replace
 import pytest
 from simulated import PIPELINES, Overwrites, changed, model_of, simulated
 
-from checker.hardware.directed import wrong_data
-from checker.hardware.linearise import Linearise, _written
-from checker.hardware.lower import lower
-from checker.hardware.run import Event, RoleRun, Run
-from spec import operations as op
-from spec.compile import compile_programs
-from spec.library import TmaAsync
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.gpu.directed import wrong_data
+from sm90_verify.recordings.linearise import Linearise, _written
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.spec.cutlass.classes import TmaAsync
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import Access
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda one: f"{one.name}-{one.cluster}")
@@ -110,7 +112,7 @@ def test_a_race_is_told_of_what_was_to_come():
 
 def test_a_write_replaces_all_that_it_overlaps():
     def at(start, stop, cta=0):
-        return op.Access("x", "shared", start, stop, True, "generic", cta)
+        return Access("x", "shared", start, stop, True, "generic", cta)
 
     content = {(0, 0, 64): 1, (0, 64, 128): 2, (1, 0, 64): 3}
     assert _written(content, at(32, 48), 4) == {(0, 32, 48): 4, (0, 64, 128): 2, (1, 0, 64): 3}

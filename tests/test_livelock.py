@@ -7,19 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from checker.check import check_machine, check_pipeline
-from checker.cli import main
-from checker.engines import search_engine
-from checker.packed import pack
-from checker.result import PROVED, UNDETERMINED, VIOLATED, Blocked, Trace
-from checker.search import Search, explore
-from checker.trace import initial_state
-from checker.waiting import reproduces
-from spec.compile import compile_pipeline
-from spec.errors import Source
-from spec.expr import FALSE, TRUE, Field, Lit
-from spec.machine import Action, Check, Location, Machine, Role, Variable
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.cli.main import main
+from sm90_verify.counterexample.trace import initial_state
+from sm90_verify.counterexample.waiting import reproduces
+from sm90_verify.engines.check import check, check_machine
+from sm90_verify.engines.search import engine as search_engine
+from sm90_verify.engines.search.explore import Search, explore
+from sm90_verify.engines.search.packed import pack
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Blocked, Trace
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Role, Variable
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Field, Lit
 
 HERE = Source("here.py", 1)
 
@@ -235,7 +236,7 @@ def test_who_polls_for_ever_is_stuck(pipeline, stuck, steps):
     found = explore(machine).violations["deadlock"]
     assert found.stuck == stuck and len(found.actions) == steps
     assert "deadlock" in explore(machine, reduced=True).violations
-    result = check_pipeline(pipeline, command="spec")
+    result = check(pipeline, command="spec")
     assert next(one.verdict for one in result.findings if one.id == "deadlock") == VIOLATED
 
 
@@ -244,39 +245,39 @@ def test_who_can_still_pass_or_do_something_else_is_not(pipeline):
     machine = compile_pipeline(pipeline)
     assert explore(machine).violations == {}
     assert explore(machine, reduced=True).violations == {}
-    assert check_pipeline(pipeline, command="spec").verdict == PROVED
+    assert check(pipeline, command="spec").verdict == PROVED
 
 
 @pytest.mark.parametrize("pipeline", [one for one, _, _ in BROKEN[2:5]], ids=lambda one: one.name)
 def test_z3_does_not_prove_it(pipeline):
-    result = check_pipeline(pipeline, command="spec", engine="smt", timeout=3)
+    result = check(pipeline, command="spec", engine="smt", timeout=3)
     assert next(one.verdict for one in result.findings if one.id == "deadlock") != PROVED
 
 
 def test_z3_says_why_it_does_not_prove_it_and_that_it_knows_nothing_of_arrivals_that_never_come():
     """What search says of arrival-count follows from the deadlock: who does not find it cannot deny it."""
-    found = {one.id: one for one in check_pipeline(Polls(), command="spec", engine="smt", timeout=2).findings}
+    found = {one.id: one for one in check(Polls(), command="spec", engine="smt", timeout=2).findings}
     assert found["deadlock"].note.startswith("the invariant does not rule out a state in which nothing can happen but")
     assert found["arrival-count"].verdict == UNDETERMINED and "nobody can bring" in found["arrival-count"].note
-    alone = check_pipeline(Polls(), command="spec", engine="smt", timeout=2, properties=("arrival-count",))
+    alone = check(Polls(), command="spec", engine="smt", timeout=2, properties=("arrival-count",))
     assert [(one.id, one.verdict) for one in alone.findings] == [("arrival-count", UNDETERMINED)]
-    both = check_pipeline(Polls(), command="spec", engine="search+smt", timeout=2)
+    both = check(Polls(), command="spec", engine="search+smt", timeout=2)
     assert {one.id: one.verdict for one in both.findings}["arrival-count"] == VIOLATED
 
 
 @pytest.mark.parametrize("pipeline", [Polls(arrivals=1), WorksWhilePolling(trips="forever")], ids=lambda one: one.name)
 def test_z3_proves_who_is_not_stuck(pipeline):
-    assert check_pipeline(pipeline, command="spec", engine="smt").verdict == PROVED
+    assert check(pipeline, command="spec", engine="smt").verdict == PROVED
 
 
 def test_z3_proves_that_arrivals_come_where_nobody_is_stuck():
-    alone = check_pipeline(Polls(arrivals=1), command="spec", engine="smt", properties=("arrival-count",))
+    alone = check(Polls(arrivals=1), command="spec", engine="smt", properties=("arrival-count",))
     assert [(one.id, one.verdict) for one in alone.findings] == [("arrival-count", PROVED)]
 
 
 def test_a_violation_that_only_the_reduced_search_finds_counts_until_the_whole_search_is_complete(monkeypatch):
     def verdict():
-        result = check_pipeline(Polls(), command="spec", properties=("deadlock",))
+        result = check(Polls(), command="spec", properties=("deadlock",))
         return result.findings[0].verdict
 
     with monkeypatch.context() as patched:
@@ -297,7 +298,7 @@ def test_a_copy_in_flight_lands_when_nothing_is_left_but_failing_tests():
     """What is still expected where the consumer is stuck is what no copy brings; until then the copy is left to land
     later, though a test fails.
     """
-    (blocked,) = check_pipeline(PollsForACopy(expected=128), command="spec").findings[0].trace.blocked
+    (blocked,) = check(PollsForACopy(expected=128), command="spec").findings[0].trace.blocked
     assert blocked.missing == "64 bytes are still expected"
     machine = compile_pipeline(PollsBeforeTheLast())
     search = Search(pack(machine, exchange=True), 0, 0.0, 0, False)
@@ -314,7 +315,7 @@ def test_a_copy_in_flight_lands_when_nothing_is_left_but_failing_tests():
 def test_the_trace_shows_where_nobody_can_do_anything_and_replays(tmp_path, capsys):
     path = tmp_path / "polls.py"
     path.write_text(
-        "from spec.pipeline import Pipeline, barrier, role\n"
+        "from sm90_verify import Pipeline, barrier, role\n"
         "class Polls(Pipeline):\n"
         "    full = barrier(arrivals=2)\n"
         "    @role(warps=1)\n"

@@ -31,14 +31,14 @@ from log_edits import (
 )
 from log_explained import explains
 
-from checker.log.check import CHECKED, check_log, check_records, judge, render_table
-from checker.log.order import Replay
-from checker.log.spec import Evaluator
-from checker.log.synclog import Record
-from checker.log.table import recover
-from checker.log.violation import Violation
-from checker.result import PROPERTIES, Result
-from spec.errors import SpecError
+from sm90_verify.frontends.log.check import CHECKED, check_log, check_records, judge, render_table
+from sm90_verify.frontends.log.order import Replay
+from sm90_verify.frontends.log.spec import Evaluator
+from sm90_verify.frontends.log.synclog import Record
+from sm90_verify.frontends.log.table import recover
+from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.result import PROPERTIES, Result
+from sm90_verify.spec.errors import SpecError
 
 # ---------------------------------------------------------------- the ten logs
 

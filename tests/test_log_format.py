@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_edits import FIELDS, LOGS, as_text, path_of, renumbered, text_of
 
-from checker.log.check import check_log
-from checker.log.synclog import Record, parse_log
-from spec.errors import SpecError
+from sm90_verify.frontends.log.check import check_log
+from sm90_verify.frontends.log.synclog import Record, parse_log
+from sm90_verify.spec.errors import SpecError
 
 
 def refused(text: str) -> SpecError:

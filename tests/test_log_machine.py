@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from checker.log.check import check_records
-from checker.log.spec import Evaluator
-from checker.log.synclog import LENGTH, Record
+from sm90_verify.frontends.log.check import check_records
+from sm90_verify.frontends.log.spec import Evaluator
+from sm90_verify.frontends.log.synclog import LENGTH, Record
 
 FULL, EMPTY, C_FULL, C_EMPTY = 1024, 2048, 4096, 5120
 TILE, A_BYTES, B_BYTES, C_BYTES = 32768, 8192, 16384, 4096

@@ -10,10 +10,10 @@ import pytest
 from log_edits import records_of, renumbered, with_value
 from test_log_machine import Shape, idle, kernel, producer
 
-from checker.log.check import check_records
-from checker.log.spec import Evaluator
-from checker.log.synclog import Record
-from checker.result import Result
+from sm90_verify.frontends.log.check import check_records
+from sm90_verify.frontends.log.spec import Evaluator
+from sm90_verify.frontends.log.synclog import Record
+from sm90_verify.result import Result
 
 Entry = tuple[int, str, tuple[int, ...]]
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from checker.check import check_pipeline
-from checker.cli import main
-from checker.result import PROVED, VIOLATED
-from spec.errors import SpecError
-from spec.mainloop import Mainloop
+from sm90_verify.cli.main import main
+from sm90_verify.engines.check import check
+from sm90_verify.result import PROVED, VIOLATED
+from sm90_verify.spec.cutlass.mainloop import Mainloop
+from sm90_verify.spec.errors import SpecError
 
 
-def check(**parameters):
-    return check_pipeline(Mainloop(**parameters), command="mainloop")
+def checked(**parameters):
+    return check(Mainloop(**parameters), command="mainloop")
 
 
 def violated(**parameters) -> set[str]:
-    return {finding.id for finding in check(**parameters).findings if finding.verdict == VIOLATED}
+    return {finding.id for finding in checked(**parameters).findings if finding.verdict == VIOLATED}
 
 
 def trace_of(result, property):
@@ -27,7 +27,7 @@ def trace_of(result, property):
 @pytest.mark.parametrize("form", ["ss", "rs"])
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_is_proved_for_every_number_of_k_tiles(stages, form, consumers):
-    result = check(stages=stages, form=form, consumers=consumers)
+    result = checked(stages=stages, form=form, consumers=consumers)
     assert result.verdict == PROVED
     assert result.scope == {"trips": "all"}
 
@@ -35,7 +35,7 @@ def test_is_proved_for_every_number_of_k_tiles(stages, form, consumers):
 @pytest.mark.parametrize("form", ["ss", "rs"])
 @pytest.mark.parametrize("k_tiles", [1, 2, 3, 7])
 def test_is_proved_for_few_k_tiles(k_tiles, form):
-    result = check(stages=3, form=form, k_tiles=k_tiles)
+    result = checked(stages=3, form=form, k_tiles=k_tiles)
     assert result.verdict == PROVED
     assert result.scope == {"trips": k_tiles}
 
@@ -43,7 +43,7 @@ def test_is_proved_for_few_k_tiles(k_tiles, form):
 @pytest.mark.parametrize("form", ["ss", "rs"])
 def test_no_k_tiles_hang(form):
     """The first k-tile is issued without asking how many there are; an assertion says that there is one."""
-    result = check(stages=2, form=form, k_tiles=0)
+    result = checked(stages=2, form=form, k_tiles=0)
     assert trace_of(result, "deadlock").blocked[0].waits_for == "mainloop.full[0]"
 
 
@@ -53,7 +53,7 @@ def test_no_k_tiles_hang(form):
 @pytest.mark.parametrize(("stages", "in_flight"), [(2, 1), (3, 1), (3, 2), (4, 3)])
 def test_the_wait_may_leave_as_many_groups_as_there_are_lagging_k_tiles(stages, in_flight):
     for pending in range(in_flight + 1):
-        assert check(stages=stages, mmas_in_flight=in_flight, pending=pending).verdict == PROVED
+        assert checked(stages=stages, mmas_in_flight=in_flight, pending=pending).verdict == PROVED
     assert violated(stages=stages, mmas_in_flight=in_flight, pending=in_flight + 1) == {"race"}
 
 
@@ -69,7 +69,7 @@ def test_no_mmas_in_flight_wait_for_one_k_tile_too_many(k_tiles):
 
 
 def test_releases_before_the_wait():
-    result = check(stages=3, release="before")
+    result = checked(stages=3, release="before")
     assert result.verdict == VIOLATED
     assert result.trace.property == "race"
     assert result.trace.steps[-1].role == "load_warp"
@@ -83,16 +83,16 @@ def test_the_rs_form_needs_more_than_two_k_blocks():
     """With two, the release of a k-tile comes after the wait for the next one, and is left out of the last."""
     assert "deadlock" in violated(stages=2, form="rs", k_blocks=2)
     assert "deadlock" in violated(stages=3, form="rs", k_blocks=2)
-    assert check(stages=2, form="rs", k_blocks=3).verdict == PROVED
+    assert checked(stages=2, form="rs", k_blocks=3).verdict == PROVED
 
 
 def test_the_rs_form_releases_at_the_earliest_block_that_is_safe():
     assert violated(stages=3, form="rs", release_block=0) == {"race"}
-    assert check(stages=3, form="rs", release_block=2).verdict == PROVED
+    assert checked(stages=3, form="rs", release_block=2).verdict == PROVED
 
 
 def test_the_rs_form_may_leave_two_groups():
-    assert check(stages=2, form="rs", pending=1).verdict == PROVED
+    assert checked(stages=2, form="rs", pending=1).verdict == PROVED
     assert violated(stages=2, form="rs", pending=3) == {"race"}
     assert violated(stages=2, form="rs", release="before") == {"race"}
 
@@ -100,7 +100,7 @@ def test_the_rs_form_may_leave_two_groups():
 def test_reads_of_a_are_not_fenced_from_the_next_copy():
     """ldmatrix reads through the generic proxy and TMA overwrites through the async one, with no fence in between."""
     assert violated(stages=2, form="rs", strict=True) == {"missing-fence"}
-    assert check(stages=2, form="ss", strict=True).verdict == PROVED
+    assert checked(stages=2, form="ss", strict=True).verdict == PROVED
 
 
 # ---------------------------------------------------------------- without its parts
@@ -108,12 +108,12 @@ def test_reads_of_a_are_not_fenced_from_the_next_copy():
 
 @pytest.mark.parametrize("form", ["ss", "rs"])
 def test_without_mma_tail_the_load_warp_hangs(form):
-    result = check(stages=2, form=form, without="mma_tail")
+    result = checked(stages=2, form=form, without="mma_tail")
     assert trace_of(result, "deadlock").blocked[0].role == "load_warp"
 
 
 def test_load_tail_is_for_clusters():
-    assert check(stages=3, without="load_tail").verdict == PROVED
+    assert checked(stages=3, without="load_tail").verdict == PROVED
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 from needs import needs_gcc, needs_gxx, needs_nvcc
 
-from checker.hardware.device import sources
-from checker.hardware.mbarrier import fuzz as mbarriers
-from checker.hardware.mbarrier import ill_formed
-from checker.hardware.mbarrier.driver import compiled
-from checker.hardware.mbarrier.generate import (
+from sm90_verify.evidence.hardware.mbarrier import fuzz as mbarriers
+from sm90_verify.evidence.hardware.mbarrier import ill_formed
+from sm90_verify.evidence.hardware.mbarrier.driver import compiled
+from sm90_verify.evidence.hardware.mbarrier.generate import (
     COMPLETES,
     GHOSTS,
     ILLEGAL,
@@ -30,11 +29,14 @@ from checker.hardware.mbarrier.generate import (
     transition,
     vocabulary,
 )
-from checker.hardware.mbarrier.menu import VERBS, WAITS, Operation, meant, menu, operation
-from checker.hardware.mbarrier.reference import Reference
-from spec.errors import SpecError
-from spec.expr import Lit, evaluate
-from spec.hopper import COUNT_LIMIT, TX_WIDTH, Illegal, Mbarrier
+from sm90_verify.evidence.hardware.mbarrier.menu import VERBS, WAITS, Operation, meant, menu, operation
+from sm90_verify.evidence.hardware.mbarrier.reference import Reference
+from sm90_verify.gpu.device import sources
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.ptx.expr import Lit, evaluate
+from sm90_verify.spec.ptx.limits import COUNT_LIMIT
+from sm90_verify.spec.ptx.mbarrier import TX_WIDTH, Mbarrier
+from sm90_verify.spec.ptx.step import Illegal
 
 MENU = menu(cluster=True)
 

@@ -10,13 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from checker.hardware.lines import packed, write_lines
-from checker.hardware.mbarrier.ill_formed import PROBES, TWIN, Reaction, disagreements, kinds, operations_of, verdict
-from checker.hardware.mbarrier.menu import menu
-from checker.hardware.mbarrier.specimens import LEGAL
-from checker.hardware.mbarrier.tables import meaning, read_fuzz, read_reactions, write_reactions
-from spec.errors import SpecError
-from spec.hopper import NONE_PENDING
+from sm90_verify.evidence.hardware.mbarrier.ill_formed import (
+    PROBES,
+    TWIN,
+    Reaction,
+    disagreements,
+    kinds,
+    operations_of,
+    verdict,
+)
+from sm90_verify.evidence.hardware.mbarrier.menu import menu
+from sm90_verify.evidence.hardware.mbarrier.specimens import LEGAL
+from sm90_verify.evidence.hardware.mbarrier.tables import meaning, read_fuzz, read_reactions, write_reactions
+from sm90_verify.recordings.lines import packed, write_lines
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.ptx.mbarrier import NONE_PENDING
 
 RECORDINGS = Path(__file__).parent / "recordings"
 
@@ -103,7 +111,7 @@ def test_reactions_to_other_sequences_are_not_taken_for_these(tmp_path, monkeypa
     one = Reaction("underflow", 1, "arrival-count", True, (0,), 719)
     write_reactions({"name": "simulated"}, [one], path)
     assert read_reactions(path) == [one]
-    monkeypatch.setattr("checker.hardware.mbarrier.tables.operations_of", lambda name, index: ("init 1",))
+    monkeypatch.setattr("sm90_verify.evidence.hardware.mbarrier.tables.operations_of", lambda name, index: ("init 1",))
     with pytest.raises(SpecError, match="record it again"):
         read_reactions(path)
     with pytest.raises(SpecError, match="no record of kind sm90-mbarrier-fuzz"):

@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 from mutant_names import named
 
-from checker.cli import main
-from checker.mutation import score
-from checker.mutation.behaviour import FEWER, MORE, OPEN, OTHER, SAME, Behaviour, compare
-from checker.mutation.catalogue import Model, mutants_of
-from checker.mutation.run import exit_code, score_of
-from checker.mutation.score import DISAGREED, EQUIVALENT, KILLED, REFUSED, SURVIVED, Outcome, run
-from checker.order import order
-from checker.search import Exploration, explore
-from spec.epilogue import Epilogue
-from spec.errors import SpecError
-from spec.library import PIPELINES, Async, TmaAsync, TmaStore
+from sm90_verify.cli.main import main
+from sm90_verify.engines.order import order
+from sm90_verify.engines.search.explore import Exploration, explore
+from sm90_verify.evidence.mutation import score
+from sm90_verify.evidence.mutation.behaviour import FEWER, MORE, OPEN, OTHER, SAME, Behaviour, compare
+from sm90_verify.evidence.mutation.run import exit_code, score_of
+from sm90_verify.evidence.mutation.score import DISAGREED, EQUIVALENT, KILLED, REFUSED, SURVIVED, Outcome, run
+from sm90_verify.mutation.catalogue import Model, mutants_of
+from sm90_verify.spec.cutlass.classes import PIPELINES, Async, TmaAsync, TmaStore
+from sm90_verify.spec.cutlass.epilogue import Epilogue
+from sm90_verify.spec.errors import SpecError
 
 # ---------------------------------------------------------------- comparison
 

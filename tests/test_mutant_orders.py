@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from checker.mutation.behaviour import FEWER, MORE, OPEN, OTHER, SAME, behaviour, compare
-from checker.mutation.catalogue import Model, mutants_of
-from checker.mutation.orders import Orders, compare_orders, orders, runs_of
-from checker.mutation.score import INDISTINGUISHABLE, by_order, by_states, compiled, original
-from checker.order import order
-from checker.result import PROVED
-from spec.compile import compile_pipeline
-from spec.errors import SpecError
-from spec.library import Async, OrderedSequence, TmaAsync
-from spec.mainloop import Mainloop
-from spec.pipeline import Pipeline, barrier, role, tile
-from spec.program import trace_programs
+from sm90_verify.engines.order import order
+from sm90_verify.evidence.mutation.behaviour import FEWER, MORE, OPEN, OTHER, SAME, behaviour, compare
+from sm90_verify.evidence.mutation.orders import Orders, compare_orders, orders, runs_of
+from sm90_verify.evidence.mutation.score import INDISTINGUISHABLE, by_order, by_states, compiled, original
+from sm90_verify.mutation.catalogue import Model, mutants_of
+from sm90_verify.result import PROVED
+from sm90_verify.spec.cutlass.classes import Async, OrderedSequence, TmaAsync
+from sm90_verify.spec.cutlass.mainloop import Mainloop
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.model.compile import compile_pipeline
 
 MODELS = {
     "tma-async": (Model(TmaAsync, {"stages": 2, "consumers": 1}, thin=True), {FEWER, MORE, SAME, OTHER, "accesses"}),

@@ -5,19 +5,20 @@ from __future__ import annotations
 import pytest
 from mutant_names import named
 
-from checker.mutation.catalogue import Model, mutants_of
-from checker.mutation.models import models
-from checker.mutation.operators import OPERATORS
-from checker.mutation.score import KILLED, run
-from checker.mutation.stream import edited
-from spec import operations as op
-from spec.compile import compile_pipeline
-from spec.epilogue import Epilogue
-from spec.gemm import GemmPingpong
-from spec.library import Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
-from spec.mainloop import Mainloop
-from spec.pipeline import Pipeline, role, tile
-from spec.program import trace_programs
+from sm90_verify.evidence.mutation.models import models
+from sm90_verify.evidence.mutation.score import KILLED, run
+from sm90_verify.mutation.catalogue import Model, mutants_of
+from sm90_verify.mutation.operators import OPERATORS
+from sm90_verify.mutation.stream import edited
+from sm90_verify.spec.cutlass.classes import Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
+from sm90_verify.spec.cutlass.epilogue import Epilogue
+from sm90_verify.spec.cutlass.gemm import GemmPingpong
+from sm90_verify.spec.cutlass.mainloop import Mainloop
+from sm90_verify.spec.language.declarations import role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.ptx import operations as op
 
 TWO_TRIPS = {"stages": 2, "consumers": 1, "trips": 2}
 

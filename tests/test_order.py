@@ -11,18 +11,20 @@ from corpus_table import CASES
 from test_order_conditions import ReadsInFlight, corpus
 from test_reduction import soup
 
-from checker.check import check_pipeline
-from checker.cli import main
-from checker.order import Outcome, confirm, order, outcome, trace_of
-from checker.result import PROVED, UNDETERMINED, VIOLATED
-from checker.search import explore, is_undetermined
-from checker.trace import replay
-from spec.compile import compile_programs
-from spec.gemm import GemmCooperative, GemmPingpong
-from spec.library import PIPELINES, TmaAsync
-from spec.machine import LIMIT
-from spec.pipeline import Pipeline, Threads, barrier, role, tile
-from spec.state import PipelineState
+from sm90_verify.cli.main import main
+from sm90_verify.counterexample.trace import shows_again
+from sm90_verify.engines.check import check
+from sm90_verify.engines.order import Outcome, confirm, order, outcome, trace_of
+from sm90_verify.engines.search.explore import explore, is_undetermined
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.spec.cutlass.classes import PIPELINES, TmaAsync
+from sm90_verify.spec.cutlass.gemm import GemmCooperative, GemmPingpong
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import PipelineState
+from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.model.kernel import Threads
+from sm90_verify.spec.model.machine import LIMIT
 
 
 def agreement(pipeline: Pipeline, limit: int = 6_000) -> tuple[str, str]:
@@ -160,7 +162,7 @@ def test_broken_pipeline_is_violated(broken, finds):
     trace = trace_of(said_of(broken))
     assert trace is not None
     assert trace.property in finds
-    assert replay(machine, trace)
+    assert shows_again(machine, trace)
 
 
 @pytest.mark.parametrize("pipeline", FIXED)
@@ -339,13 +341,13 @@ def test_deadlock_names_who_waits_for_what():
 
 @pytest.mark.parametrize("engine", ("order", "search+order"))
 def test_engine_of_check(engine):
-    proved = check_pipeline(TmaAsync(stages=2), command="pipeline", engine=engine)
+    proved = check(TmaAsync(stages=2), command="pipeline", engine=engine)
     assert (proved.verdict, proved.engine) == (PROVED, engine)
     assert "race" in [finding.id for finding in proved.findings]
-    violated = check_pipeline(ReadsInFlight(), command="pipeline", engine=engine)
+    violated = check(ReadsInFlight(), command="pipeline", engine=engine)
     assert violated.verdict == VIOLATED
     assert violated.trace is not None and violated.trace.property == "race"
-    left = check_pipeline(TmaAsync(stages=2, peek=True), command="pipeline", engine=engine)
+    left = check(TmaAsync(stages=2, peek=True), command="pipeline", engine=engine)
     assert left.verdict == UNDETERMINED
 
 

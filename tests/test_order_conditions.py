@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from corpus_table import CASES
 
-from checker.order import confirm, ctas, lifetime, meetings, memory, order, phases, signals
-from checker.order.run import Run
-from checker.result import PROVED
-from checker.search import explore
-from spec.compile import compile_programs
-from spec.pipeline import Pipeline, barrier, role, tile
-from spec.state import PipelineState
+from sm90_verify.engines.order import confirm, ctas, lifetime, meetings, memory, order, phases, signals
+from sm90_verify.engines.order.run import Run
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.result import PROVED
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import PipelineState
+from sm90_verify.spec.model.compile import compile_programs
 
 # ---------------------------------------------------------------- each condition is needed
 

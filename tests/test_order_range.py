@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 from test_order import agreement
 
-from checker.order import Outcome, confirm, order, trace_of
-from checker.order.counts import extreme
-from checker.order.state import Contribution
-from checker.result import PROVED, UNDETERMINED, VIOLATED
-from checker.search import explore
-from checker.trace import replay
-from spec.compile import compile_programs
-from spec.errors import SpecError
-from spec.hopper import COUNT_LIMIT
-from spec.pipeline import Pipeline, Threads, barrier, role, tile
+from sm90_verify.counterexample.trace import shows_again
+from sm90_verify.engines.order import Outcome, confirm, order, trace_of
+from sm90_verify.engines.order.counts import extreme
+from sm90_verify.engines.order.state import Contribution
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.model.kernel import Threads
+from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 
 # ---------------------------------------------------------------- programs of signals only
 
@@ -219,7 +221,7 @@ def test_tx_count_that_leaves_its_range_in_another_order(pipeline):
     assert said.verdict_on("tx-count") == VIOLATED
     trace = trace_of(said, "tx-count")
     assert trace is not None and trace.because.endswith("leaves its range of +-(2^20-1) bytes")
-    assert replay(compile_programs(pipeline, said.programs), trace)
+    assert shows_again(compile_programs(pipeline, said.programs), trace)
 
 
 @pytest.mark.parametrize("pipeline", STAYS_IN_ITS_RANGE.values(), ids=STAYS_IN_ITS_RANGE)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from checker.check import check_pipeline
-from checker.result import PROVED, VIOLATED
-from spec.cutlass import PipelineTmaAsync
-from spec.library import PIPELINES, WARPGROUP, Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
-from spec.pipeline import Pipeline, Threads, role
-from spec.state import PipelineState
+from sm90_verify.engines.check import check
+from sm90_verify.result import PROVED, VIOLATED
+from sm90_verify.spec.cutlass.classes import (
+    PIPELINES,
+    WARPGROUP,
+    Async,
+    OrderedSequence,
+    TmaAsync,
+    TmaStore,
+    TransactionAsync,
+)
+from sm90_verify.spec.cutlass.pipelines import PipelineTmaAsync
+from sm90_verify.spec.language.declarations import role
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import PipelineState
+from sm90_verify.spec.model.kernel import Threads
 
 PROPERTIES = {
     "tma-async": "deadlock race stale-read phase-lapped arrival-count tx-count exit-hazard unobserved-phase",
@@ -28,7 +38,7 @@ SIZES = [
 
 
 def verdicts(pipeline: Pipeline, **options):
-    result = check_pipeline(pipeline, command="pipeline", **options)
+    result = check(pipeline, command="pipeline", **options)
     return {finding.id: finding.verdict for finding in result.findings}, result
 
 

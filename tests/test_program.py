@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from checker.search import Exploration, explore, is_undetermined
-from spec import operations as op
-from spec.compile import compile_pipeline
-from spec.errors import SpecError
-from spec.graph import Program
-from spec.pipeline import Pipeline, barrier, role, tile
-from spec.program import trace_programs
-from spec.state import LAPS, PipelineState, ring_period
+from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import LAPS, PipelineState, ring_period
+from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.ptx import operations as op
 
 
 class Ring(Pipeline):
@@ -125,7 +126,7 @@ def test_variable_that_grows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
                 yield self.full[0].wait(0)
                 total += 2
 
-    monkeypatch.setattr("spec.program.MAX_LOCATIONS", 500)
+    monkeypatch.setattr("sm90_verify.spec.language.walk.MAX_LOCATIONS", 500)
     with pytest.raises(SpecError, match="still running after"):
         trace_programs(Grows())
 

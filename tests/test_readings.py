@@ -1,4 +1,4 @@
-"""Every reading of an expression gives the number that spec.expr.evaluate gives."""
+"""Every reading of an expression gives the number that spec.ptx.expr.evaluate gives."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from needs import needs_gcc
 
-from checker import read_python, read_z3
-from checker.read_c import c_source
-from checker.read_python import python_source
-from checker.read_z3 import Places, number_in, symbol, value, z3_module, z3_term
-from spec.errors import SpecError
-from spec.expr import Apply, Expr, Field, Lit, evaluate, where
+from sm90_verify.engines.search import read_python
+from sm90_verify.engines.search.read_c import c_source
+from sm90_verify.engines.search.read_python import python_source
+from sm90_verify.engines.smt import read_z3
+from sm90_verify.engines.smt.read_z3 import Places, number_in, symbol, value, z3_module, z3_term
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, evaluate, where
 
 WIDTHS = (1, 2, 3, 7, 22, 64)
 FIELDS = {f"{letter}{width}": width for width in WIDTHS for letter in "xy"}

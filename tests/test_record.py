@@ -13,20 +13,21 @@ from pathlib import Path
 import pytest
 from simulated import GPU, changed, later, model_of, simulated
 
-from checker.cli import main
-from checker.hardware import everything, reactions, record
-from checker.hardware import replay as on_gpu
-from checker.hardware.cases import KERNELS, Case, mutants
-from checker.hardware.device import Gpu
-from checker.hardware.directed import LIMIT, PATIENCE, Direction
-from checker.hardware.lower import lower
-from checker.hardware.reactions import Prediction, Reaction, Row, predict
-from checker.hardware.recording import is_recording, read, recorded, write
-from checker.hardware.run import Event, RoleRun, Run
-from checker.load import load_classes
-from checker.mutation.catalogue import Model, mutants_of
-from spec.errors import SpecError
-from spec.library import TmaAsync
+from sm90_verify.cli.main import main
+from sm90_verify.evidence.hardware import everything
+from sm90_verify.evidence.hardware.cases import KERNELS, Case, mutants
+from sm90_verify.frontends.python_file import load_classes
+from sm90_verify.gpu import reactions, record
+from sm90_verify.gpu import replay as on_gpu
+from sm90_verify.gpu.device import Gpu
+from sm90_verify.gpu.directed import LIMIT, PATIENCE, Direction
+from sm90_verify.gpu.reactions import Prediction, Reaction, Row, predict
+from sm90_verify.mutation.catalogue import Model, mutants_of
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.recording import is_recording, read, recorded, write
+from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.spec.cutlass.classes import TmaAsync
+from sm90_verify.spec.errors import SpecError
 
 
 def test_a_recording_is_read_as_it_was_written(tmp_path):
@@ -49,7 +50,7 @@ def test_a_run_that_is_not_allowed_is_blamed(tmp_path, capsys):
     write([recorded(GPU, plan, [changed(run, "consumer", 1, reads=reads)], 0)], path)
     assert main(["log", path]) == 1
     text = capsys.readouterr().out
-    assert "error[stale-read]" in text and "found words 7 to 7 in a[0]" in text and "library.py" in text
+    assert "error[stale-read]" in text and "found words 7 to 7 in a[0]" in text and "classes.py" in text
 
 
 def test_a_run_that_hangs_is_a_deadlock(tmp_path, capsys):
@@ -85,7 +86,7 @@ def test_a_damaged_recording_is_refused(tmp_path, capsys, damage, why):
 
 
 OWN = """
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify import Pipeline, barrier, role, tile
 
 
 class Mine(Pipeline):
@@ -283,7 +284,7 @@ def test_hand_written_kernels_are_recorded_by_name(tmp_path, capsys, monkeypatch
 def test_a_mistake_in_what_runs_the_cases_is_no_fault(tmp_path, monkeypatch):
     """As when the GPU's runs cannot be read: it must not be taken for what the GPU did."""
     monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
-    script = "import sys; from checker.hardware import record; "
+    script = "import sys; from sm90_verify.gpu import record; "
     script += "record.react = lambda *a: 1 // 0; record._work(sys.argv[1], int(sys.argv[2]))"
     monkeypatch.setattr(record, "WORKER", (sys.executable, "-c", script))
     cases = [Case("tma-async", (("stages", 1), ("trips", trips), ("bytes", 16))) for trips in (1, 2)]

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from emulated_executor import EmulatedExecutor
 
-from checker.check import check_pipeline
-from checker.hardware import reactions
-from checker.hardware.cases import faults
-from checker.hardware.device import Fault
-from checker.hardware.directed import wrong_data
-from checker.hardware.held import hold, pipeline_of
-from checker.hardware.lower import lower
-from checker.hardware.reactions import Prediction, Reaction, contradicts, predict, react
-from checker.hardware.record import read_table
-from checker.hardware.recording import read
-from checker.hardware.suite import kernels, sizes
-from checker.result import PROVED, VIOLATED
+from sm90_verify.engines.check import check
+from sm90_verify.evidence.hardware.cases import faults
+from sm90_verify.evidence.hardware.suite import kernels, sizes
+from sm90_verify.gpu import reactions
+from sm90_verify.gpu.device import Fault
+from sm90_verify.gpu.directed import wrong_data
+from sm90_verify.gpu.reactions import Prediction, Reaction, contradicts, predict, react
+from sm90_verify.gpu.record import read_table
+from sm90_verify.recordings.held import hold, pipeline_of
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.recording import read
+from sm90_verify.result import PROVED, VIOLATED
 
 RECORDINGS = Path(__file__).parent / "recordings"
 PARTS = 16
@@ -66,7 +66,7 @@ def test_every_recorded_run_is_allowed(kernel):
 @pytest.mark.parametrize("part", range(PARTS))
 def test_epilogues_did_what_happens_before_says(part):
     for row in rows("epilogues")[part::PARTS]:
-        result = check_pipeline(row.case.pipeline(), command="epilogue", engine="order", properties=("deadlock",))
+        result = check(row.case.pipeline(), command="epilogue", engine="order", properties=("deadlock",))
         (finding,) = result.findings
         stuck = () if finding.trace is None else tuple(sorted(one.role for one in finding.trace.blocked))
         assert finding.verdict in (PROVED, VIOLATED)

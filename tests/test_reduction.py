@@ -6,12 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from checker.search import explore
-from checker.trace import execute, make_trace
-from spec.compile import compile_pipeline
-from spec.errors import SpecError
-from spec.pipeline import Pipeline, Threads, barrier, role, tile
-from spec.state import PipelineState
+from sm90_verify.counterexample.trace import execute, make_trace
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import PipelineState
+from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.kernel import Threads
 
 OPERATIONS = st.sampled_from(
     [

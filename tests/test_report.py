@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from checker.cli import main
-from checker.result import PROPERTIES, SEVERITY
+from sm90_verify.cli.main import main
+from sm90_verify.result import PROPERTIES, SEVERITY
 
-HEAD = "from spec.pipeline import Pipeline, barrier, role, tile\n"
+HEAD = "from sm90_verify import Pipeline, barrier, role, tile\n"
 
 STUCK = """class Stuck(Pipeline):
     trips = 1

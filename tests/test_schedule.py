@@ -7,14 +7,15 @@ from collections import Counter
 import pytest
 from simulated import Overwrites
 
-from checker.hardware.directed import deadlock_directions, directions, race_directions
-from checker.hardware.lower import lower
-from checker.hardware.schedule import Schedule, promptly
-from checker.search import explore
-from spec.compile import compile_programs
-from spec.errors import SpecError
-from spec.library import TmaAsync
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.gpu.directed import deadlock_directions, directions, race_directions
+from sm90_verify.gpu.schedule import Schedule, promptly
+from sm90_verify.recordings.lower import lower
+from sm90_verify.spec.cutlass.classes import TmaAsync
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_programs
 
 
 class LooksAtFull(Pipeline):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 from test_pipelines import BROKEN
 
-from checker.check import check_pipeline
-from checker.result import PROVED, UNDETERMINED, VIOLATED
-from checker.search import explore
-from checker.trace import execute, initial_state, is_enabled, make_trace, reason, replay, take
-from spec.compile import compile_pipeline
-from spec.errors import Source, SpecError
-from spec.expr import FALSE, TRUE, Expr, Field
-from spec.library import PIPELINES
-from spec.machine import Action, Check, Location, Machine, Role, Variable
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.counterexample.trace import execute, initial_state, is_enabled, make_trace, reason, shows_again, take
+from sm90_verify.engines.check import check
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.spec.cutlass.classes import PIPELINES
+from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Role, Variable
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field
 
 HERE = Source("here.py", 1)
 
@@ -121,7 +122,7 @@ def test_a_machine_that_never_moves_proves_nothing():
         def waits(self):
             yield self.full.wait(0)
 
-    result = check_pipeline(Silent(), command="spec")
+    result = check(Silent(), command="spec")
     assert {f.id: f.verdict for f in result.findings}["deadlock"] == VIOLATED
 
     frozen = machine([line("a", 2)], [step("never", "a", 0, 1, guard=FALSE)])
@@ -141,7 +142,7 @@ def test_what_follows_undefined_behaviour_is_undetermined():
         def waits(self):
             yield self.full.wait(0)
 
-    found = {f.id: f for f in check_pipeline(TooMany(), command="spec").findings}
+    found = {f.id: f for f in check(TooMany(), command="spec").findings}
     assert found["arrival-count"].verdict == VIOLATED
     assert found["deadlock"].verdict == UNDETERMINED and "undefined" in found["deadlock"].note
 
@@ -166,7 +167,7 @@ def test_a_barrier_that_worked_before_does_not_count_too_many_arrivals():
                 yield self.full.wait(k & 1)
 
     def verdict(**parameters):
-        result = check_pipeline(EndsEarly(**parameters), command="spec")
+        result = check(EndsEarly(**parameters), command="spec")
         return {finding.id: finding.verdict for finding in result.findings}
 
     assert verdict()["deadlock"] == VIOLATED and verdict()["arrival-count"] == UNDETERMINED
@@ -279,10 +280,10 @@ def test_every_trace_replays_and_no_shorter_one_does(kernel, expected):
         if violation.property == "limit":
             continue
         trace = make_trace(whole, violation.property, violation.because, violation.actions, violation.stuck)
-        assert replay(whole, trace)
+        assert shows_again(whole, trace)
         cut = type(trace)(trace.property, trace.because, trace.steps[:-1], trace.blocked)
         if violation.property != "deadlock":
-            assert not replay(whole, cut)
+            assert not shows_again(whole, cut)
 
 
 class StoresFromWhatItRead(Pipeline):
@@ -319,7 +320,7 @@ class StoresFromWhatItRead(Pipeline):
 )
 def test_a_race_names_the_access_that_is_in_progress(engine, again):
     """Not another one of the role to the same bytes, which is over, or has not begun."""
-    result = check_pipeline(StoresFromWhatItRead(again=again), command="spec", engine=engine, properties=("race",))
+    result = check(StoresFromWhatItRead(again=again), command="spec", engine=engine, properties=("race",))
     (finding,) = result.findings
     assert "write of c by producer after the async-proxy read of d by consumer" in finding.trace.because
 
@@ -348,7 +349,7 @@ def test_a_missing_fence_names_what_was_written(own):
             if not own:
                 yield self.c.store()
 
-    result = check_pipeline(FencesTheFirst(), command="spec", properties=("missing-fence",))
+    result = check(FencesTheFirst(), command="spec", properties=("missing-fence",))
     (finding,) = result.findings
     storing = "writer" if own else "other"
     assert finding.trace.because == (
@@ -389,12 +390,12 @@ def test_a_trace_of_another_model_is_refused():
     violation = explore(whole).violations["race"]
     trace = make_trace(whole, "race", violation.because, violation.actions)
     with pytest.raises(SpecError, match=r"is not a step of|cannot be taken"):
-        assert not replay(other, trace)
+        assert not shows_again(other, trace)
 
 
 def test_generated_code_and_the_specification_take_the_same_steps():
-    """Successors of the generated Python, state by state, against spec.expr.evaluate."""
-    from checker.packed import pack
+    """Successors of the generated Python, state by state, against spec.ptx.expr.evaluate."""
+    from sm90_verify.engines.search.packed import pack
 
     for name in WITH_CONSUMERS:
         whole = compile_pipeline(PIPELINES[name](stages=1, consumers=2))
@@ -419,7 +420,7 @@ def test_generated_code_and_the_specification_take_the_same_steps():
 
 
 def test_proved_means_every_finding_is_proved():
-    result = check_pipeline(PIPELINES["async"](stages=2), command="pipeline")
+    result = check(PIPELINES["async"](stages=2), command="pipeline")
     assert result.verdict == PROVED and all(finding.verdict == PROVED for finding in result.findings)
 
 

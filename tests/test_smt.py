@@ -10,23 +10,24 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from checker.prove import induction
-from checker.prove.bounded import NotASchedule, Unrolling, bounded, deepen
-from checker.prove.induction import UNLIKE, prove, strengthen
-from checker.prove.invariants import candidates
-from checker.prove.tables import Candidate
-from checker.prove.unroll import initial_state, relation, take
-from checker.prove.walk import walk
-from checker.read_z3 import number_in, z3_module
-from checker.result import PROVED, UNDETERMINED, VIOLATED
-from checker.search import explore
-from spec.compile import compile_pipeline
-from spec.errors import SpecError
-from spec.expr import Field, evaluate
-from spec.library import PIPELINES
-from spec.machine import Machine
-from spec.pipeline import Body, Pipeline, barrier, role, tile
-from spec.state import PipelineState
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.engines.smt import induction
+from sm90_verify.engines.smt.bounded import NotASchedule, Unrolling, bounded, deepen
+from sm90_verify.engines.smt.induction import UNLIKE, prove, strengthen
+from sm90_verify.engines.smt.invariants import candidates
+from sm90_verify.engines.smt.read_z3 import number_in, z3_module
+from sm90_verify.engines.smt.tables import Candidate
+from sm90_verify.engines.smt.unroll import initial_state, relation, take
+from sm90_verify.engines.smt.walk import walk
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.spec.cutlass.classes import PIPELINES
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import Body, barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import PipelineState
+from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.machine import Machine
+from sm90_verify.spec.ptx.expr import Field, evaluate
 
 WITH_CONSUMERS = tuple(name for name, kernel in PIPELINES.items() if "consumers" in kernel.parameter_names())
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from checker.prove.bounded import bounded, violation_of
-from checker.prove.induction import prove
-from checker.result import PROVED, UNDETERMINED, VIOLATED
-from checker.search import explore
-from spec.errors import Source, SpecError
-from spec.expr import FALSE, TRUE, Field, Lit
-from spec.machine import Action, Check, Location, Machine, Role, Variable
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.engines.smt.bounded import bounded, violation_of
+from sm90_verify.engines.smt.induction import prove
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Role, Variable
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Field, Lit
 
 HERE = Source("model.py", 1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spec.errors import SpecError
-from spec.state import Count, PipelineState, ring_period
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.state import Count, PipelineState, ring_period
 
 
 def shown(state: PipelineState) -> tuple[int, int, int]:

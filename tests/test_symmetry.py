@@ -9,18 +9,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_reduction import ALONE, OPERATIONS, agree, soup
 
-from checker import packed as packing
-from checker import symmetry
-from checker.search import explore
-from checker.symmetry import find_groups
-from checker.trace import make_trace
-from spec.compile import compile_pipeline
-from spec.errors import Source
-from spec.expr import Field, Lit, apply
-from spec.library import Async, LaunchControl, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
-from spec.machine import Action, Check, Location, Machine, Role, Variable
-from spec.mainloop import Mainloop
-from spec.pipeline import Pipeline, Threads, barrier, role
+from sm90_verify.counterexample.trace import make_trace
+from sm90_verify.engines.search import packed as packing
+from sm90_verify.engines.search import symmetry
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.engines.search.symmetry import find_groups
+from sm90_verify.spec.cutlass.classes import Async, LaunchControl, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
+from sm90_verify.spec.cutlass.mainloop import Mainloop
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.language.declarations import barrier, role
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.kernel import Threads
+from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Role, Variable
+from sm90_verify.spec.ptx.expr import Field, Lit, apply
 
 NOWHERE = Source("", 0)
 

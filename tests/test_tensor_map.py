@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from checker.hardware.recorder import tensor_map
-from checker.hardware.recorder.tensor_map import BYTES, encode, of_array
-from spec.errors import SpecError
+from sm90_verify.evidence.hardware.recorder import tensor_map
+from sm90_verify.evidence.hardware.recorder.tensor_map import BYTES, encode, of_array
+from sm90_verify.spec.errors import SpecError
 
 
 class Driver:

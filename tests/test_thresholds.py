@@ -13,9 +13,9 @@ from corpus.parity import ConstantPhaseOnGuard, FewerBarriersThanLoads, ParityRe
 from corpus.registers import MoreThanThePool
 from corpus.trips import LoadsMoreThanItReads
 
-from checker.search import explore, is_undetermined
-from spec.compile import compile_pipeline
-from spec.pipeline import Pipeline
+from sm90_verify.engines.search.explore import explore, is_undetermined
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_pipeline
 
 
 def findings(pipeline: Pipeline) -> frozenset[str]:

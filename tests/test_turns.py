@@ -8,7 +8,9 @@ import pytest
 from corpus.named_barriers import CountsTwoWarpsOfFive
 from simulated import Overwrites
 
-from checker.hardware.directed import (
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.engines.search.packed import pack
+from sm90_verify.gpu.directed import (
     APART,
     BUSY,
     HELD,
@@ -21,13 +23,12 @@ from checker.hardware.directed import (
     race_directions,
     with_turns_of,
 )
-from checker.hardware.lower import lower
-from checker.hardware.run import BALLAST, shared_bytes
-from checker.packed import pack
-from checker.search import explore
-from spec.compile import compile_programs
-from spec.library import TmaAsync
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.gpu.executor import BALLAST, shared_bytes
+from sm90_verify.recordings.lower import lower
+from sm90_verify.spec.cutlass.classes import TmaAsync
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_programs
 
 
 class Twice(Overwrites):

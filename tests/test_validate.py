@@ -9,25 +9,26 @@ from dataclasses import replace
 import pytest
 from log_edits import FIELDS, records_of, renumbered
 
-from checker.check import check_pipeline
-from checker.cli import main
-from checker.hardware.lower import lower
-from checker.log.addresses import check_addresses
-from checker.log.check import check_records
-from checker.log.spec import Evaluator
-from checker.log.synclog import Record
-from checker.order.outcome import order
-from checker.result import PROVED
-from spec import operations as op
-from spec.collective import most_bytes
-from spec.compile import compile_pipeline
-from spec.errors import SpecError
-from spec.hopper import CTA_THREADS, WARPGROUP
-from spec.library import PIPELINES, TmaAsync
-from spec.mainloop import Mainloop
-from spec.pipeline import Pipeline, barrier, role, tile
-from spec.program import trace_programs
-from spec.validate import SHARED_OF_CTA, SHARED_OF_SM
+from sm90_verify.cli.main import main
+from sm90_verify.engines.check import check
+from sm90_verify.engines.order.outcome import order
+from sm90_verify.frontends.log.addresses import check_addresses
+from sm90_verify.frontends.log.check import check_records
+from sm90_verify.frontends.log.spec import Evaluator
+from sm90_verify.frontends.log.synclog import Record
+from sm90_verify.recordings.lower import lower
+from sm90_verify.result import PROVED
+from sm90_verify.spec.cutlass.classes import PIPELINES, TmaAsync
+from sm90_verify.spec.cutlass.collective import most_bytes
+from sm90_verify.spec.cutlass.mainloop import Mainloop
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.limits import CTA_THREADS, SHARED_OF_CTA, SHARED_OF_SM, WARPGROUP
+from sm90_verify.spec.ptx.memory import Access, as_read, as_write
 
 
 def refusal(kernel: Pipeline) -> tuple[str, str]:
@@ -268,15 +269,15 @@ class Copies(Pipeline):
     @role(warps=1)
     def one(self):
         if self.store:
-            yield op.Store((moved(op.as_read(self.b[0].access, "async"), self.at),), (None,), self.destination())
+            yield op.Store((moved(as_read(self.b[0].access, "async"), self.at),), (None,), self.destination())
         else:
-            yield op.Load(moved(op.as_write(self.a[0].access, "async"), self.at), "full", 64, None)
+            yield op.Load(moved(as_write(self.a[0].access, "async"), self.at), "full", 64, None)
 
     def destination(self):
-        return moved(op.as_write(self.out[0].access, "async"), self.to)
+        return moved(as_write(self.out[0].access, "async"), self.to)
 
 
-def moved(access: op.Access, by: int, more: int = 0) -> op.Access:
+def moved(access: Access, by: int, more: int = 0) -> Access:
     return replace(access, start=access.start + by, stop=access.stop + by + more)
 
 
@@ -316,7 +317,7 @@ class Pieces(Pipeline):
 
     @role(warps=1)
     def one(self):
-        write = op.as_write(self.a[0].access, "async")
+        write = as_write(self.a[0].access, "async")
         yield op.Load(write, "full", self.bytes, None, self.pieces)
 
 
@@ -344,7 +345,7 @@ class ToAll(Pipeline):
 
     @role(ctas=(0,))
     def one(self):
-        here = op.as_write(self.a[0].access, "async")
+        here = as_write(self.a[0].access, "async")
         there = replace(moved(here, self.by, self.more), cta=self.cta)
         yield op.Load(here, "cta0.full", 64, None, also=((there, "cta1.full"),))
 
@@ -682,7 +683,7 @@ def test_no_engine_sees_a_kernel_that_is_illegal_by_itself(kernel):
     what, _ = refusal(kernel())
     for engine in ("search", "order", "smt", "search+order", "search+smt"):
         with pytest.raises(SpecError) as caught:
-            check_pipeline(kernel(), command="spec", engine=engine)
+            check(kernel(), command="spec", engine=engine)
         assert caught.value.what == what
     for reader in (compile_pipeline, order, lower):
         with pytest.raises(SpecError) as caught:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from checker.search import Exploration, explore, is_undetermined
-from spec.compile import compile_pipeline
-from spec.pipeline import Pipeline, barrier, role
-from spec.state import PipelineState
+from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
+from sm90_verify.spec.language.declarations import barrier, role
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import PipelineState
+from sm90_verify.spec.model.compile import compile_pipeline
 
 
 def explored(pipeline: Pipeline) -> Exploration:

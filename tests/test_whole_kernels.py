@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from checker.check import check_pipeline
-from checker.cli import main
-from checker.order import order
-from spec.builder import parameters
-from spec.gemm import SCHEDULES
-from spec.library import TmaAsync
-from spec.mainloop import Mainloop, MainloopCollective
+from sm90_verify.cli.main import main
+from sm90_verify.engines.check import check
+from sm90_verify.engines.order import order
+from sm90_verify.spec.cutlass.builder import parameters
+from sm90_verify.spec.cutlass.classes import TmaAsync
+from sm90_verify.spec.cutlass.gemm import SCHEDULES
+from sm90_verify.spec.cutlass.mainloop import Mainloop, MainloopCollective
 
 BUILT = [
     pytest.param(schedule, bits, tiles, id=f"{schedule}-{'C' if bits else 'void'}-{tiles}")
@@ -54,7 +54,7 @@ def test_is_proved_for_tiles_without_end(schedule, stages, k_tiles):
 @pytest.mark.parametrize("k_tiles", [1, 4])
 def test_pingpong_without_its_order_barrier_is_violated(k_tiles):
     made = kernel("pingpong", tiles=2, k_tiles=k_tiles, without="mma_order,epilogue_order")
-    result = check_pipeline(made, command="gemm", engine="order")
+    result = check(made, command="gemm", engine="order")
     assert result.verdict == "violated"
     assert result.trace is not None and result.trace.steps
 
@@ -106,10 +106,10 @@ def test_a_warp_that_lingers_before_its_wait_changes_nothing(schedule, cluster, 
 @pytest.mark.parametrize("without", ["load_tail", "mma_tail"])
 def test_the_tails_of_a_mainloop_in_a_cluster(without):
     made = Mainloop(stages=2, k_tiles=3, cluster="2x1")
-    assert check_pipeline(made, command="mainloop").verdict == order(made).verdict == "proved"
+    assert check(made, command="mainloop").verdict == order(made).verdict == "proved"
     wrong = Mainloop(stages=2, k_tiles=3, cluster="2x1", without=without)
     expected = {"load_tail": "exit-hazard", "mma_tail": "deadlock"}[without]
-    found = {f.id for f in check_pipeline(wrong, command="mainloop").findings if f.verdict == "violated"}
+    found = {f.id for f in check(wrong, command="mainloop").findings if f.verdict == "violated"}
     assert expected in found
     assert order(wrong).verdicts[expected] == "violated"
 

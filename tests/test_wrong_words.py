@@ -7,15 +7,14 @@ from types import SimpleNamespace
 import pytest
 from simulated import Overwrites
 
-from checker.hardware.directed import (
-    wrong_data,
-)
-from checker.hardware.lower import lower
-from checker.hardware.run import Event, RoleRun, Run
-from spec import operations as op
-from spec.epilogue import Epilogue
-from spec.operations import Access
-from spec.pipeline import Pipeline, role, tile
+from sm90_verify.gpu.directed import wrong_data
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.spec.cutlass.epilogue import Epilogue
+from sm90_verify.spec.language.declarations import role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import Access
 
 
 class TwoMmas(Pipeline):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from checker.engines.engine import Answer
-from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding
+from sm90_verify.engines.engine import Answer
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding
 
 
 class Contradiction(AssertionError):

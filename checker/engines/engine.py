@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from checker.result import PROPERTIES, Finding
-from spec.errors import SpecError
+from sm90_verify.result import PROPERTIES, Finding
+from sm90_verify.spec.errors import SpecError
 
 if TYPE_CHECKING:
-    from spec.graph import Program
-    from spec.machine import Machine
-    from spec.pipeline import Pipeline
+    from sm90_verify.spec.language.pipeline import Pipeline
+    from sm90_verify.spec.model.kernel import Program
+    from sm90_verify.spec.model.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Subject:
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """The traced programs of the pipeline; raises SpecError for a specification that has no meaning."""
-        from spec.program import trace_programs
+        from sm90_verify.spec.language.walk import trace_programs
 
         return trace_programs(self.whole)
 
     @cached_property
     def machine(self) -> Machine:
         """The Machine, compiled when it is asked for."""
-        from spec.compile import compile_programs
+        from sm90_verify.spec.model.compile import compile_programs
 
         return self.compiled or compile_programs(self.whole, self.programs)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checker import waiting
-from checker.result import PROVED, UNDETERMINED, VIOLATED, Finding
-from checker.search import Violation
-from checker.trace import execute, make_trace
-from spec.machine import Machine
+from sm90_verify.counterexample import waiting
+from sm90_verify.counterexample.trace import execute, make_trace
+from sm90_verify.engines.search.explore import Violation
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding
+from sm90_verify.spec.model.machine import Machine
 
 
 def finding(machine: Machine, property: str, violations: Mapping[str, Violation], why: str) -> Finding:

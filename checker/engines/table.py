@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from checker.engines.engine import Engine
-from spec.errors import SpecError
+from sm90_verify.engines.engine import Engine
+from sm90_verify.spec.errors import SpecError
 
 
 def _search() -> Engine:
-    from checker.engines.search_engine import SearchEngine
+    from sm90_verify.engines.search.engine import SearchEngine
 
     return SearchEngine()
 
 
 def _order() -> Engine:
-    from checker.engines.order_engine import OrderEngine
+    from sm90_verify.engines.order.engine import OrderEngine
 
     return OrderEngine()
 
 
 def _smt() -> Engine:
-    from checker.engines.smt_engine import SmtEngine
+    from sm90_verify.engines.smt.engine import SmtEngine
 
     return SmtEngine()
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from checker.mutation.neighbours import Neighbours
-from checker.mutation.operators import Variation, other_counts, starts, variations
-from checker.mutation.stream import (
+from sm90_verify.mutation.neighbours import Neighbours
+from sm90_verify.mutation.operators import Variation, other_counts, starts, variations
+from sm90_verify.mutation.stream import (
     AnyEdit,
     Edit,
     InitEdit,
@@ -24,13 +24,13 @@ from checker.mutation.stream import (
     later,
     once,
 )
-from spec import operations as op
-from spec.asynchronous import IDLE
-from spec.errors import Source
-from spec.graph import Node
-from spec.pipeline import Pipeline
-from spec.program import trace_programs
-from spec.words import words_of
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.model.kernel import Node
+from sm90_verify.spec.model.words import words_of
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.groups import IDLE
 
 
 @dataclass(frozen=True)

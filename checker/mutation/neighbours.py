@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from spec import operations as op
-from spec.layout import Layout, Region
-from spec.operations import Access
+from sm90_verify.spec.model.layout import Layout, Region
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import Access
 
 Move: TypeAlias = Callable[[str], str]
 """From the name of a barrier or buffer to another one."""

@@ -6,12 +6,18 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-from checker.mutation.neighbours import Move, Neighbours
-from checker.mutation.stream import POSTPONE, SWAP, Answer, Rewrite, has_answer
-from spec import operations as op
-from spec.asynchronous import BULK_GROUPS, MMA_GROUPS
-from spec.hopper import BULK_ALIGNMENT, COUNT_LIMIT, CTA_THREADS, NAMED_BARRIERS
-from spec.state import Phase
+from sm90_verify.mutation.neighbours import Move, Neighbours
+from sm90_verify.mutation.stream import POSTPONE, SWAP, Answer, Rewrite, has_answer
+from sm90_verify.spec.language.state import Phase
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.limits import (
+    BULK_ALIGNMENT,
+    BULK_GROUPS,
+    COUNT_LIMIT,
+    CTA_THREADS,
+    MMA_GROUPS,
+    NAMED_BARRIERS,
+)
 
 OPERATORS = {
     "drop": "an operation is left out",

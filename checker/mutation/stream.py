@@ -12,10 +12,12 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
-from spec import operations as op
-from spec.errors import SpecError
-from spec.pipeline import Body, Pipeline, Threads, one_iteration_each, roles_of
-from spec.state import Count
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import Body
+from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each, roles_of
+from sm90_verify.spec.language.state import Count
+from sm90_verify.spec.model.kernel import Threads
+from sm90_verify.spec.ptx import operations as op
 
 Place: TypeAlias = tuple[tuple[str, int], ...]
 """Where a role yields: (file, line) of its own frame and of each `yield from` below it."""

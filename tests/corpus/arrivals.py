@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from spec.pipeline import Pipeline, barrier, role, tile
-from spec.state import PipelineState
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import PipelineState
 
 
 class ExpectTxWithoutArrival(Pipeline):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from spec.pipeline import Pipeline, barrier, role, tile
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
 
 
 class InitialisedWithZero(Pipeline):

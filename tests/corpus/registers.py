@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from spec.pipeline import Pipeline, barrier, role
+from sm90_verify.spec.language.declarations import barrier, role
+from sm90_verify.spec.language.pipeline import Pipeline
 
 
 class MoreThanThePool(Pipeline):

@@ -1,0 +1,1 @@
+../../checker/files.py

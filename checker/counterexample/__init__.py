@@ -1,0 +1,1 @@
+"""Schedules that were executed: traces, who is stuck for what, and replays."""

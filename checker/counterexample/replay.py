@@ -1,0 +1,65 @@
+"""`verify replay`: takes a counterexample as --format json wrote it, builds its model again, and executes it step by
+step.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from sm90_verify.counterexample.trace import shows_again
+from sm90_verify.result import UNDETERMINED, VIOLATED, Blocked, Finding, Result, Trace, TraceStep
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.compile import compile_pipeline
+
+
+def replay(path: str) -> Result:
+    """Violated if the trace reproduces its violation on the model; SpecError if it does not belong to it."""
+    start = time.perf_counter()
+    try:
+        with open(path, encoding="utf-8") as file:
+            written = json.load(file)
+    except OSError as error:
+        raise SpecError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise SpecError(f"{path}: not a JSON file: write one with --format json -o {path}") from None
+    try:
+        trace = trace_of(written["trace"])
+        pipeline = pipeline_of(written["model"], written["command"])
+    except (KeyError, TypeError, AttributeError):
+        raise SpecError(f"{path}: no trace of a pipeline or spec in it: write one with --format json") from None
+    machine = compile_pipeline(pipeline)
+    if shows_again(machine, trace):
+        finding = Finding(trace.property, VIOLATED, trace)
+    else:
+        finding = Finding(
+            trace.property, UNDETERMINED, note="the trace can be executed, but does not end in the violation"
+        )
+    scope = {"trips": machine.parameters.get("trips")}
+    seconds = time.perf_counter() - start
+    return Result("replay", machine.name, machine.parameters, "replay", (finding,), scope, seconds=seconds)
+
+
+def pipeline_of(model: dict[str, Any], command: str) -> Pipeline:
+    from sm90_verify.cli.collectives import MODELS
+    from sm90_verify.frontends.python_file import load_classes
+    from sm90_verify.spec.cutlass.classes import PIPELINES
+
+    if command == "spec":
+        (kernel,) = load_classes(model["file"], model["class"])
+    elif command == "pipeline" and model["name"] in PIPELINES:
+        kernel = PIPELINES[model["name"]]
+    elif model["name"] in MODELS:
+        kernel = MODELS[model["name"]]
+    else:
+        raise KeyError(command)
+    return kernel(**model["parameters"])
+
+
+def trace_of(written: dict[str, Any]) -> Trace:
+    steps = tuple(TraceStep(**step) for step in written["steps"])
+    blocked = tuple(Blocked(**entry) for entry in written["blocked"])
+    following = tuple(TraceStep(**step) for step in written.get("next", ()))
+    return Trace(written["property"], written["because"], steps, blocked, following)

@@ -1,0 +1,168 @@
+"""Traces: from the actions that an engine found to steps that people read, and back to a run of the concrete model.
+
+`shows_again` executes a trace on the specification itself (spec.ptx.expr.evaluate, no generated code) and says whether
+it reproduces the violation; every trace that is printed has been replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sm90_verify.counterexample import waiting
+from sm90_verify.result import Blocked, Trace, TraceStep
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.model.machine import Action, Check, Machine, Variable
+from sm90_verify.spec.ptx.expr import evaluate
+
+State = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One executed action, the state before it and the checks that it violated."""
+
+    action: Action
+    before: State
+    violated: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A schedule executed from the initial state. `violated`: the checks that its last state or step violates."""
+
+    steps: tuple[Step, ...]
+    last: State
+    violated: tuple[Check, ...]
+
+
+def initial_state(machine: Machine) -> State:
+    return {variable.name: variable.initial for variable in machine.variables}
+
+
+def is_enabled(machine: Machine, action: Action, state: State) -> bool:
+    """The role is at the action's location and its guard holds."""
+    if action.location is not None and state[_counter(machine, action.role)] != action.location:
+        return False
+    return bool(evaluate(action.guard, state))
+
+
+def take(machine: Machine, action: Action, state: State) -> State:
+    """The state after an action; all updates read the state before it."""
+    after = dict(state)
+    for name, value in action.updates:
+        after[name] = evaluate(value, state)
+    if action.target is not None:
+        after[_counter(machine, action.role)] = action.target
+    return after
+
+
+def violated_in(machine: Machine, state: State) -> tuple[Check, ...]:
+    """The checks on states that a state violates: those of the whole machine and those of the locations of its
+    roles.
+    """
+    checks = list(machine.checks)
+    for role in machine.roles:
+        checks += role.locations[state[role.counter]].checks
+    return tuple(check for check in checks if evaluate(check.when, state))
+
+
+def execute(machine: Machine, actions: Sequence[int]) -> Run:
+    """Runs a schedule, given as indices of actions; raises SpecError if one of them cannot be taken."""
+    state, steps = initial_state(machine), []
+    for number, index in enumerate(actions):
+        action = machine.actions[index]
+        if not is_enabled(machine, action, state):
+            raise SpecError(
+                f"step {number + 1}, {action.name}, cannot be taken: the trace does not belong to this model"
+            )
+        violated = tuple(check for check in action.checks if evaluate(check.when, state))
+        steps.append(Step(action, state, violated))
+        if any(check.halts for check in violated):
+            return Run(tuple(steps), state, violated)
+        state = take(machine, action, state)
+    last = steps[-1].violated if steps else ()
+    return Run(tuple(steps), state, (*last, *violated_in(machine, state)))
+
+
+def reason(check: Check, state: State) -> str:
+    """Why a check is violated, as exactly as the state tells."""
+    return next((sentence for condition, sentence in check.cases if evaluate(condition, state)), check.because)
+
+
+def make_trace(
+    machine: Machine, property: str, because: str, actions: Sequence[int], stuck: Sequence[str] = ()
+) -> Trace:
+    """A trace of a violation, replayed; `stuck` are the roles that can never run again."""
+    run = execute(machine, actions)
+    steps = []
+    for number, step in enumerate(run.steps):
+        after = run.steps[number + 1].before if number + 1 < len(run.steps) else run.last
+        steps.append(
+            TraceStep(
+                step.action.role,
+                step.action.op,
+                step.action.object,
+                step.action.source.file,
+                step.action.source.line,
+                changes(machine, step.before, after),
+                step.action.name,
+            )
+        )
+    blocked: tuple[Blocked, ...] = ()
+    if stuck:
+        blocked = waiting.explain(machine, run.last, stuck)
+        because = waiting.sentence(machine, run.last, stuck)
+    else:
+        told = [check for check in run.violated if (check.property, check.because) == (property, because)]
+        because = reason(told[0], run.last) if told else because
+    trace = Trace(property, because, tuple(steps), blocked, _about_to(machine, run, because))
+    if not shows_again(machine, trace):
+        raise AssertionError(f"the trace of {property} does not reproduce it")
+    return trace
+
+
+def _about_to(machine: Machine, run: Run, because: str) -> tuple[TraceStep, ...]:
+    """What roles that the sentence names, other than that of the last step, are about to do to the same objects."""
+    if not run.steps:
+        return ()
+    last, said = run.steps[-1].action, because.replace(",", " ").split()
+    found = []
+    for role in machine.roles:
+        place = role.locations[run.last[role.counter]]
+        if role.name != last.role and role.name in said and set(place.object.split(",")) & set(last.object.split(",")):
+            found.append(TraceStep(role.name, place.op, place.object, place.source.file, place.source.line))
+    return tuple(found)
+
+
+def changes(machine: Machine, before: State, after: State) -> dict[str, str]:
+    """What a step changed in the hardware's state: neither locations nor ghosts."""
+    found = {}
+    for variable in machine.variables:
+        name = variable.name
+        if before[name] != after[name] and not variable.ghost and not name.startswith("at."):
+            found[name] = f"{_text(variable, before[name])}->{_text(variable, after[name])}"
+    return found
+
+
+def shows_again(machine: Machine, trace: Trace) -> bool:
+    """Whether the trace, executed step by step on the concrete model, ends in the violation that it claims."""
+    numbers = {action.name: index for index, action in enumerate(machine.actions)}
+    missing = [step.action for step in trace.steps if step.action not in numbers]
+    if missing:
+        raise SpecError(f"{missing[0]!r} is not a step of {machine.name}: replay it with the parameters of the trace")
+    run = execute(machine, [numbers[step.action] for step in trace.steps])
+    if trace.blocked:
+        return waiting.reproduces(machine, run.last, trace)
+    return any(check.property == trace.property for check in run.violated)
+
+
+def _counter(machine: Machine, role: str) -> str:
+    return next(one.counter for one in machine.roles if one.name == role)
+
+
+def _text(variable: Variable, value: int) -> str:
+    if variable.labels:
+        return variable.labels[value]
+    negative = variable.name.endswith(".tx") and value >> variable.width - 1
+    return str(value - (1 << variable.width) if negative else value)

@@ -1,0 +1,112 @@
+"""One question about one pipeline or Machine, put to the engines that are chosen: their answers as a Result.
+
+Logs and recordings, claims, frontiers and mutation scores put their own verdicts together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sm90_verify.engines.combine import combine
+from sm90_verify.engines.engine import Answer, Engine, Question, Subject
+from sm90_verify.engines.table import ENGINES, names_of
+from sm90_verify.result import PROPERTIES, PROVED, Result
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.machine import Machine
+
+
+def check(
+    pipeline: Pipeline,
+    *,
+    command: str = "check",
+    properties: Sequence[str] = (),
+    engine: str = "search",
+    limit: int = 0,
+    timeout: float = 0.0,
+    memory: int = 0,
+    reduced: bool = True,
+) -> Result:
+    """Decides the properties of a pipeline (default: all that it could violate).
+
+    engine: names of the table joined by "+", such as "search+order"; they must not contradict each other. limit:
+    states, timeout: seconds of each engine, memory: bytes (0: no bound, or the engine's own). reduced: search first
+    without the schedules that nobody can tell apart, and only if anything is wrong there again with all of them, for
+    the shortest trace of every property. command: the word that the result carries. Raises SpecError for a
+    specification without a meaning, an unknown property or engine, and a question that the engine cannot be asked.
+    """
+    question = Question(Subject(pipeline), tuple(properties), limit, timeout, memory, reduced)
+    return _ask(question, engine, command)
+
+
+def check_machine(
+    machine: Machine,
+    *,
+    command: str = "check",
+    properties: Sequence[str] = (),
+    engine: str = "search",
+    limit: int = 0,
+    timeout: float = 0.0,
+    memory: int = 0,
+    reduced: bool = True,
+) -> Result:
+    """Decides the properties of a Machine, as check does, by engines that need no programs."""
+    question = Question(Subject(compiled=machine), tuple(properties), limit, timeout, memory, reduced)
+    return _ask(question, engine, command)
+
+
+def _ask(question: Question, words: str, command: str) -> Result:
+    """The same question to all engines, one after the other."""
+    start = time.perf_counter()
+    unknown = [property for property in question.properties if property not in PROPERTIES]
+    if unknown:
+        raise SpecError(f"unknown property {unknown[0]!r}: use one of {', '.join(PROPERTIES)}")
+    engines = [ENGINES[name]() for name in names_of(words)]
+    for engine in engines:
+        _must_have(question.subject, engine)
+    question = replace(question, together=any(engine.needs == "machine" for engine in engines))
+    answers: list[Answer] = []
+    for engine in engines:
+        answers.append(engine.answer(replace(question, covered=_covered(answers))))
+    answer = combine(answers)
+    subject = question.subject
+    return Result(
+        command,
+        subject.name,
+        subject.parameters,
+        words,
+        answer.findings,
+        {"trips": _trips(subject.parameters)},
+        answer.states,
+        answer.transitions or answer.events,
+        time.perf_counter() - start,
+        answer.notes,
+        _extra(answer),
+    )
+
+
+def _must_have(subject: Subject, engine: Engine) -> None:
+    if engine.needs == "programs" and subject.pipeline is None:
+        raise SpecError(f"engine {engine.name!r} reads programs, and {subject.name} is a Machine alone: leave it out")
+
+
+def _covered(answers: Sequence[Answer]) -> bool:
+    """Whether a search has visited everything and found nothing."""
+    return any(
+        answer.engine == "search" and all(finding.verdict == PROVED for finding in answer.findings)
+        for answer in answers
+    )
+
+
+def _trips(parameters: dict[str, Any]) -> Any:
+    trips = parameters.get("trips")
+    return "all" if trips in ("all", "forever") else trips
+
+
+def _extra(answer: Answer) -> dict[str, Any]:
+    """What the engines say about their own search, as far as they do."""
+    said = {"reduced": answer.reduced, "shortest": answer.shortest}
+    return {key: value for key, value in said.items() if value is not None}

@@ -1,0 +1,222 @@
+"""Accesses: every two that conflict are ordered, the later async one is fenced, and reads find what they expect.
+
+An access lasts from the event that starts it to the event that waits for its group (spec.ptx.groups); a bulk copy,
+until the phase that counts its bytes is known to be complete. The events of a run come in an order that agrees with
+happens-before, so it is enough to look back: what conflicts with an access and began before it must have ended before
+it in happens-before. A generic access that its thread has not fenced lasts until the fence, as far as async accesses
+are concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, assert_never
+
+from sm90_verify.engines.order import ctas, signals
+from sm90_verify.engines.order.plan import Move, Use
+from sm90_verify.engines.order.state import NEVER, RunState, Spans, join
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import describe
+
+if TYPE_CHECKING:
+    from sm90_verify.engines.order.run import Run
+
+
+def access(run: Run, role: int, move: Move) -> None:
+    """Ordinary reads and writes, wgmma and bulk stores begin; or init or inval writes a barrier's bytes."""
+    if not move.uses:
+        return
+    state, event = run.state, run.state.done[role]
+    for use in move.uses:
+        look_back(run, role, use)
+        if use.far >= 0:
+            ctas.reach(run, role, use.far, use.access.object)
+    _must_find(run, role, move)
+    for use in move.uses:
+        spans = state.regions[use.bytes].setdefault(role, Spans())
+        end = NEVER if move.lasting else event
+        if use.write:
+            spans.write, spans.wrote = max(spans.write, end), event
+        else:
+            spans.read, spans.began = max(spans.read, end), event
+        if not move.lasting and move.kind != "init":
+            state.raw[role][use.bytes] = None
+            if use.write:
+                spans.raw_write = NEVER
+            else:
+                spans.raw_read = NEVER
+    leave(run.state.content, *move.leaves)
+
+
+def _must_find(run: Run, role: int, move: Move) -> None:
+    """Reads find what they expect."""
+    state = run.state
+    for buffer, tag in move.wants:
+        if state.content.get(buffer) != tag:
+            because = f"{run.plan.programs[role].name} reads {buffer} for {tag!r} and finds other data in it"
+            run.fail("stale-read", because, buffer, run.now(role), (role, state.at[role]))
+
+
+def load(run: Run, role: int, move: Move) -> None:
+    """A bulk copy is issued."""
+    for use, barrier in zip(move.uses, move.things, strict=True):
+        look_back(run, role, use)
+        signals.may_signal(run, role, barrier)
+        if use.far >= 0:
+            ctas.must_have_begun(run, role, use.far, use.access.object)
+        _overruns(run, role, use)
+
+
+def landed(run: Run, role: int, use: Use, barrier: int, stage: int, event: int) -> None:
+    """The copy's bytes are counted in the phase of that stage; until it is known to be complete, they may come late."""
+    flights = run.state.flights[use.bytes]
+    known = flights.get(barrier)
+    if known is None or known[0] <= stage:
+        flights[barrier] = (stage, role, event)
+    ctas.look_at_flight(run, use.access, barrier, stage, role, event)
+
+
+def fence(run: Run, role: int, move: Move) -> None:
+    """fence.proxy.async, or fence.mbarrier_init: what the thread did before counts as fenced from this event on."""
+    state, event = run.state, run.state.done[role]
+    for barrier in state.barriers:
+        for ends in (barrier.unfenced, barrier.hidden):
+            if ends.get(role) == NEVER:
+                ends[role] = event
+    assert isinstance(move.node.operation, op.Fence)
+    match move.node.operation.kind:
+        case "mbarrier_init":
+            return
+        case "proxy_async":
+            _fence_accesses(state, role, event)
+        case _:
+            assert_never(move.node.operation.kind)
+
+
+def _fence_accesses(state: RunState, role: int, event: int) -> None:
+    for number in state.raw[role]:
+        spans = state.regions[number][role]
+        spans.raw_write = event if spans.raw_write == NEVER else spans.raw_write
+        spans.raw_read = event if spans.raw_read == NEVER else spans.raw_read
+    state.raw[role].clear()
+
+
+def end(run: Run, role: int, move: Move, event: int) -> None:
+    """Groups have been waited for: their accesses end with this event."""
+    for number, write in move.over:
+        spans = run.state.regions[number][role]
+        if write:
+            spans.write = event
+        else:
+            spans.read = event
+
+
+def release(run: Run, role: int, move: Move, event: int) -> None:
+    """barrier.cluster.arrive.relaxed leaves accesses without a release, and the next release makes up for it."""
+    for pairs, end in ((move.loosens, NEVER), (move.tightens, event)):
+        for number, write in pairs:
+            spans = run.state.regions[number].setdefault(role, Spans())
+            if write:
+                spans.loose_write = end
+            else:
+                spans.loose_read = end
+
+
+def look_back(run: Run, role: int, use: Use) -> None:
+    """Everything that conflicts with an access that begins now, or that it needs a fence after."""
+    state, plan = run.state, run.plan
+    clock, strict = state.clock[role], plan.pipeline.strict
+    for number in plan.near[use.bytes]:
+        for other, spans in state.regions[number].items():
+            known = state.done[role] if other == role else clock[other]
+            loose = other != role and (known <= spans.loose_write or (use.write and known <= spans.loose_read))
+            if known <= spans.write or (use.write and known <= spans.read) or loose:
+                _race(run, role, use, other, spans, known)
+            if use.asynchronous and (known <= spans.raw_write or (strict and use.write and known <= spans.raw_read)):
+                _missing_fence(run, role, use, other, spans, known)
+        _must_have_landed(run, role, use, number)
+
+
+def _must_have_landed(run: Run, role: int, use: Use, number: int) -> None:
+    """Copies into these bytes are known to have landed."""
+    state, plan, clock = run.state, run.plan, run.state.clock[role]
+    for barrier, (stage, other, event) in state.flights[number].items():
+        if clock[run.roles + barrier] <= stage:
+            reached = run.now(role)
+            if reached[other] <= event:
+                reached = join(reached, run.clock_at(other, event + 1))
+            name = plan.programs[role].name
+            because = f"{name} starts {describe(use.access)} while a bulk copy is still writing it"
+            step = (role, state.at[role])
+            run.fail("race", because, use.access.object, reached, step, late=(other, event, barrier))
+            run.suspect("stale-read", because, use.access.object, reached, step)
+            run.raced = True
+
+
+def _race(run: Run, role: int, use: Use, other: int, spans: Spans, known: int) -> None:
+    wrote = known <= spans.write or (other != role and known <= spans.loose_write)
+    begun = spans.wrote if wrote else spans.began
+    names = run.plan.programs
+    because = (
+        f"nothing orders {describe(use.access)} by {names[role].name} after the {'write' if wrote else 'read'} "
+        f"by {names[other].name}"
+    )
+    here = run.now(role)
+    reached = here if known > begun or other == role else join(here, run.clock_at(other, begun))
+    step = (role, run.state.at[role])
+    run.fail("race", because, use.access.object, reached, step)
+    _consequences(run, role, use, other, begun, because)
+
+
+def _consequences(run: Run, role: int, use: Use, other: int, begun: int, because: str) -> None:
+    """Where a race is decided the other way round, a read may find other data, and a fence may come too late."""
+    if other == role:
+        return
+    run.raced = True
+    object, move = use.access.object, run.plan.moves[role][run.state.at[role]]
+    after = join(run.publish(role), run.clock_at(other, begun))
+    for thing in move.things:
+        after[run.roles + thing] += 1
+    step = (other, run.node_of(other, begun))
+    run.suspect("stale-read", because, object, after, step)
+    run.suspect("missing-fence", because, object, after, step)
+    run.suspect("stale-read", because, object, run.now(role), (role, run.state.at[role]))
+
+
+def _missing_fence(run: Run, role: int, use: Use, other: int, spans: Spans, known: int) -> None:
+    wrote = known <= spans.raw_write
+    begun = spans.wrote if wrote else spans.began
+    names = run.plan.programs
+    because = (
+        f"{names[other].name} has not executed fence.proxy.async since its generic access to {use.access.object}, "
+        f"and {describe(use.access)} by {names[role].name} goes through the async proxy"
+    )
+    here = run.now(role)
+    reached = here if known > begun or other == role else join(here, run.clock_at(other, begun + 1))
+    run.fail("missing-fence", because, use.access.object, reached, (role, run.state.at[role]))
+
+
+def _overruns(run: Run, role: int, use: Use) -> None:
+    """The copy is longer than its buffer and reaches into another one."""
+    write = use.access
+    regions = run.plan.pipeline.layout.regions
+    home = next((region for region in regions if region.object == write.object), None)
+    if home is None or write.stop <= home.stop:
+        return
+    for region in regions:
+        if (
+            region.object != home.object
+            and (region.space, region.cta) == (home.space, home.cta)
+            and region.start < write.stop
+            and home.stop < region.stop
+        ):
+            because = f"the copy runs over the end of {home.object} into {region.object}"
+            run.fail("smem-overlap", because, write.object, run.now(role), (role, run.state.at[role]))
+
+
+def leave(content: dict[str, Hashable], *leaves: tuple[str, Hashable, tuple[str, ...]]) -> None:
+    """What buffers hold after a write."""
+    for buffer, tag, others in leaves:
+        content[buffer] = tag
+        for other in others:
+            content.pop(other, None)

@@ -1,0 +1,252 @@
+"""What order says about a pipeline: one run, or for all trip counts one that forks at every end, and its failures."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from sm90_verify.engines.order.plan import Plan, make_plan, refusal
+from sm90_verify.engines.order.recur import situation
+from sm90_verify.engines.order.run import ALTERNATIVES, Run
+from sm90_verify.engines.order.state import Failure
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.model.barrier_bytes import barriers_under
+from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import accesses_of, contents, expectations
+
+MOST_ROUNDS, MOST_EVENTS, MOST_IN_A_PHASE = 4_000, 2_000_000, 500
+"""Rounds, events, and contributions to one phase after which a run without end is given up."""
+AFTER_A_VIOLATION = 20
+"""Rounds for which a run without end goes on in search of violations of other properties."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The answer of order, as far as it is known without executing anything on the Machine.
+
+    failures: what is violated, or may be, in the order of the run. why: what keeps everything that is not violated from
+    being proved; "" if nothing does. unreliable: properties that a violation of another one leaves open. events: how
+    many operations and copies were looked at.
+    """
+
+    pipeline: Pipeline
+    programs: tuple[Program, ...] = field(repr=False)
+    plan: Plan | None = field(repr=False)
+    applies: tuple[str, ...]
+    failures: tuple[Failure, ...] = ()
+    why: str = ""
+    unreliable: tuple[str, ...] = ()
+    events: int = 0
+    seconds: float = 0.0
+
+    def verdict_on(self, property: str) -> str:
+        """proved, violated (by the argument alone, if `trace_of` has not shown it) or undetermined."""
+        if any(failure.certain for failure in self.failures if failure.property == property):
+            return VIOLATED
+        return UNDETERMINED if self.why or property in self.unreliable else PROVED
+
+    @property
+    def verdict(self) -> str:
+        """The worst of them."""
+        if any(failure.certain for failure in self.failures):
+            return VIOLATED
+        return UNDETERMINED if self.why or self.unreliable else PROVED
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        found = dict.fromkeys((*self.applies, *(failure.property for failure in self.failures)))
+        return {property: self.verdict_on(property) for property in found}
+
+    def describe(self, failure: Failure) -> str:
+        """One line: what is violated, and where each role is in the schedule that shows it."""
+        places = []
+        for number, program in enumerate(self.programs):
+            done = failure.reached[number] if failure.reached else 0
+            places.append(f"{program.name} after {done}")
+        return f"{failure.property}: {failure.because} ({', '.join(places)})"
+
+
+def order(pipeline: Pipeline, *, timeout: float = 0.0, programs: tuple[Program, ...] | None = None) -> Outcome:
+    """Decides a pipeline whose control flow does not depend on the schedule; see engines.order for the argument.
+
+    timeout: seconds after which a run without end is given up (0: no bound). programs: of the pipeline, if they have
+    been traced already. Raises SpecError for a specification that has no meaning.
+    """
+    start = time.perf_counter()
+    programs = trace_programs(pipeline) if programs is None else programs
+    applies = applicable(pipeline, programs)
+    refused = refusal(programs)
+    if refused:
+        return Outcome(pipeline, programs, None, applies, why=refused, seconds=time.perf_counter() - start)
+    plan = make_plan(pipeline, programs)
+    walk = _Walk(plan, start + timeout if timeout else 0.0)
+    walk.walk()
+    failures = tuple(walk.failures)
+    why = walk.unsure or walk.diverged
+    halted = [failure.property for failure in failures if failure.property in _HALTING and failure.certain]
+    if not why and halted:
+        why = f"what follows a violation of {halted[0]} is undefined and was not looked at"
+    over_barriers = ("barrier-init",) if pipeline.layout.under else ()
+    unreliable = ("stale-read", "missing-fence", *over_barriers) if walk.raced else ()
+    return Outcome(
+        pipeline, programs, plan, applies, failures, why, unreliable, walk.events, time.perf_counter() - start
+    )
+
+
+_HALTING = ("arrival-count", "tx-count", "barrier-init")
+
+
+class _Walk:
+    """The run, and with trip counts left open a run for every one of them."""
+
+    def __init__(self, plan: Plan, deadline: float) -> None:
+        self.plan, self.deadline = plan, deadline
+        self.failures: list[Failure] = []
+        self.diverged = self.unsure = ""
+        self.raced = False
+        self.events = self.bad = 0
+
+    def walk(self) -> None:
+        run = Run(self.plan)
+        if self.plan.loop:
+            run.before_decision = lambda decision: self._end_here(run, decision)
+        run.start()
+        if not run.halted:
+            if self.plan.endless:
+                self._until_it_recurs(run)
+            else:
+                run.finish()
+        self._collect(run)
+
+    def _until_it_recurs(self, run: Run) -> None:
+        known: dict[object, list[int]] = {}
+        while True:
+            key = situation(run)
+            if key in known:
+                self._without_end(run, known[key])
+                return
+            known[key] = list(run.state.done)
+            if not run.round():
+                if not run.halted:
+                    run.at_rest()
+                return
+            why = self._gives_up(run, len(known))
+            if why:
+                run.unsure = why
+                return
+
+    def _gives_up(self, run: Run, rounds: int) -> str:
+        self.bad += bool(self.failures or run.failures)
+        if self.bad > AFTER_A_VIOLATION:
+            return "the run was stopped after the first violations"
+        if self.deadline and time.perf_counter() > self.deadline:
+            return "the timeout was reached (--timeout)"
+        grows = any(len(barrier.contributions) > MOST_IN_A_PHASE for barrier in run.state.barriers)
+        if grows or rounds >= MOST_ROUNDS or len(run.state.log) > MOST_EVENTS:
+            return f"the run does not recur within {rounds} rounds"
+        return ""
+
+    def _without_end(self, run: Run, before: list[int]) -> None:
+        """From here on everything repeats: who has not moved since never will, unless other schedules do something else
+        and the phase it waits for comes and goes between its turns.
+        """
+        stuck = [
+            program.name
+            for role, program in enumerate(self.plan.programs)
+            if run.state.done[role] == before[role] and not run.ended(role)
+        ]
+        if stuck and not run.diverged:
+            run.deadlock(tuple(stuck))
+
+    def _end_here(self, run: Run, decision: int) -> None:
+        """Some role is the first to decide whether there is another iteration: the run that ends here."""
+        fork = Run(self.plan, run.state.copy(), decision)
+        fork.diverged = run.diverged
+        already = len(fork.state.log)
+        if self.plan.forever:
+            self._until_it_recurs(fork)
+        else:
+            fork.finish()
+        self.events -= already
+        self._collect(fork)
+
+    def _collect(self, run: Run) -> None:
+        for failure in run.failures:
+            alike = [
+                known
+                for known in self.failures
+                if (known.property, known.certain) == (failure.property, failure.certain)
+            ]
+            if len(alike) < ALTERNATIVES and failure not in alike:
+                self.failures.append(failure)
+        self.diverged = self.diverged or run.diverged
+        self.unsure = self.unsure or run.unsure
+        self.raced = self.raced or run.raced
+        self.events += len(run.state.log)
+
+
+def applicable(pipeline: Pipeline, programs: tuple[Program, ...]) -> tuple[str, ...]:
+    """The properties that the programs could violate at all."""
+    operations = [node.operation for program in programs for node in program.nodes if node.operation is not None]
+    accesses = [(access, one) for one in operations for access in accesses_of(one)]
+    concerned = {"deadlock", *(property for one in operations for property in _concerns(one))}
+    waited = {one.barrier for one in operations if isinstance(one, op.Wait)}
+    arrives = {one.barrier for one in operations if isinstance(one, op.Arrive) and one.count}
+    if pipeline.observation and not waited.isdisjoint(arrives):
+        concerned.add("unobserved-phase")
+    if pipeline.strict:
+        concerned.add("exit-hazard")
+    if accesses:
+        concerned.add("race")
+    if any(tag is not None for one in operations for _, tag in (*expectations(one), *contents(one))):
+        concerned.add("stale-read")
+    if any(barriers_under(pipeline.layout, one) for one in operations):
+        concerned.add("barrier-init")
+    if len({access.proxy for access, _ in accesses}) > 1:
+        concerned.add("missing-fence")
+    return tuple(property for property in _PROPERTIES if property in concerned)
+
+
+_PROPERTIES = (
+    "deadlock",
+    "race",
+    "stale-read",
+    "phase-lapped",
+    "arrival-count",
+    "tx-count",
+    "barrier-init",
+    "missing-fence",
+    "exit-hazard",
+    "named-barrier",
+    "register-pool",
+    "unobserved-phase",
+)
+
+
+def _concerns(operation: op.Operation) -> tuple[str, ...]:
+    """The properties that the operation can violate, beside those of its accesses."""
+    match operation:
+        case op.Init() | op.Inval():
+            return ("barrier-init",)
+        case op.Wait():
+            return ("phase-lapped",)
+        case op.Arrive():
+            return ("arrival-count",)
+        case op.Transaction():
+            return ("tx-count",)
+        case op.Load():
+            return "tx-count", "exit-hazard"
+        case op.NamedSync():
+            return ("named-barrier",)
+        case op.Setmaxnreg():
+            return ("register-pool",)
+        case op.Touch() | op.Store() | op.Group() | op.Fence() | op.Choose():
+            return ()
+        case op.CtaSync() | op.WarpSync() | op.ClusterArrive() | op.ClusterWait():
+            return ()
+        case _:
+            assert_never(operation)

@@ -1,0 +1,277 @@
+"""From a failure to a schedule of the Machine that shows it, executed there before anybody is told.
+
+The schedule takes the events before the failure in the order of the run, then the step that violates. Where it is only
+known that roles do something else than in the run, it goes on from there with whatever can happen, until something is
+violated or nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sm90_verify.counterexample.trace import State, initial_state, is_enabled, make_trace, take
+from sm90_verify.engines.order.outcome import Outcome
+from sm90_verify.engines.order.plan import Plan
+from sm90_verify.engines.order.state import NEVER, Event, Failure
+from sm90_verify.engines.search.explore import Violation
+from sm90_verify.result import Trace
+from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.model.machine import LIMIT, Action, Check, Location, Machine
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.expr import evaluate
+
+MOST_STEPS_ON = 300
+"""Steps of a schedule after it has left the run."""
+_MAY_SHOW = {"phase-lapped": ("unobserved-phase",)}
+"""What an arrival that may be counted in another phase can come to first."""
+
+
+def confirm(outcome: Outcome, machine: Machine) -> dict[str, Violation]:
+    """By property, a schedule of the machine that shows a violation: that of its first failure, if it does."""
+    found: dict[str, Violation] = {}
+    for failure in sorted(outcome.failures, key=lambda failure: not failure.certain):
+        if failure.property in found:
+            continue
+        violation = None if outcome.plan is None else show(machine, outcome.plan, failure)
+        if violation is not None:
+            found.setdefault(violation.property, violation)
+    return found
+
+
+def trace_of(outcome: Outcome, property: str = "") -> Trace | None:
+    """The trace of a violation, the shortest of any property unless one is named; None if no schedule shows it."""
+    machine = compile_programs(outcome.pipeline, outcome.programs)
+    found = confirm(outcome, machine)
+    chosen = [found[property]] if property in found else [] if property else list(found.values())
+    if not chosen:
+        return None
+    best = min(chosen, key=lambda violation: len(violation.actions))
+    return make_trace(machine, best.property, best.because, best.actions, best.stuck)
+
+
+def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
+    """A schedule of the machine that violates what the failure says, or something else, or None."""
+    roles = len(plan.programs)
+    attempts = [failure.reached]
+    if failure.late is not None:
+        every_copy = (NEVER,) * (len(failure.reached) - roles)
+        attempts.append((*failure.reached[:roles], *every_copy))
+    elif failure.certain:
+        attempts.append(())
+    if failure.given:
+        attempts += [tuple(map(max, reached, failure.given)) for reached in attempts if reached]
+    other = None
+    for reached, leave in ((reached, leave) for reached in attempts for leave in (True, False)):
+        may_show = _MAY_SHOW.get(failure.property, ()) if failure.astray else ()
+        player = _Player(machine, plan, failure.property, may_show)
+        player.play(_before(failure, reached, roles))
+        if leave:
+            player.leave()
+        if failure.stuck and player.found is None:
+            return player.deadlock(failure)
+        if failure.step is not None:
+            player.play([(-1, _step(plan, failure))])
+        if failure.beyond:
+            player.play(_before(failure, failure.beyond, roles))
+        if player.found is None and failure.astray:
+            player.go_on()
+        if player.found is not None and player.found.property == failure.property:
+            return player.found
+        other = other or player.found
+    return other
+
+
+def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[tuple[int, Event]]:
+    """The events of the run before a clock, with their numbers, in the order of the run; () is all of them."""
+    issue: dict[int, int] = {}
+    for index, event in enumerate(failure.log if reached else failure.log[: failure.length]):
+        who, _, third, number = event
+        if who >= 0:
+            issue[who] = number
+            here = number < reached[who] if reached else True
+        else:
+            issued = issue[~who]
+            here = (~who, issued, third) != failure.late
+            here &= not reached or (issued < reached[~who] and number < reached[roles + third])
+        if here:
+            yield index, event
+
+
+def _step(plan: Plan, failure: Failure) -> Event:
+    """The failure's own step; of a copy with several destinations, the landing at the barrier to blame."""
+    who, node = failure.step or (0, 0)
+    if who >= 0:
+        return who, node, -1, -1
+    things = plan.moves[~who][node].things
+    blamed = [number for number in things if plan.barriers[number].name == failure.object]
+    return who, node, (blamed or things)[0], -1
+
+
+class _Player:
+    """Executes events on the Machine, and stops at the first violation of what is wanted, of what it may come to first,
+    or of what halts.
+    """
+
+    def __init__(self, machine: Machine, plan: Plan, wanted: str, may_show: tuple[str, ...] = ()) -> None:
+        self.may_show = may_show
+        self.machine, self.plan, self.programs = machine, plan, plan.programs
+        self.state: State = initial_state(machine)
+        self.actions: list[int] = []
+        self.found: Violation | None = None
+        self.lost = False
+        self.taken: set[int] = set()
+        self.by_place: dict[tuple[str, int | None], list[int]] = {}
+        self.agents: list[int] = []
+        self.landings: dict[tuple[str, str], list[int]] = {}
+        for index, action in enumerate(machine.actions):
+            if action.location is None:
+                self.agents.append(index)
+                touched = dict(action.updates)
+                for copy in machine.structure.copies:
+                    if copy.variable in touched or copy.pieces in touched:
+                        self.landings.setdefault((copy.buffer, copy.barrier), []).append(index)
+            else:
+                self.by_place.setdefault((action.role, action.location), []).append(index)
+        self.counters = {role.name: role.counter for role in machine.roles}
+        self._want(wanted)
+        self._look()
+
+    def _want(self, property: str) -> None:
+        self.wanted = property
+        self.everywhere = [check for check in self.machine.checks if self._matters(check)]
+        self.standing: dict[tuple[str, int], list[Check]] = {}
+
+    def play(self, events: Iterable[tuple[int, Event]]) -> None:
+        """Takes the events that have not been taken; gives up at one that cannot be."""
+        for index, event in events:
+            if self.found is not None or self.lost:
+                return
+            if index in self.taken:
+                continue
+            self.taken.add(index)
+            if event[0] < 0:
+                self._land(event)
+            else:
+                self._event(event)
+
+    def leave(self) -> None:
+        """Roles that wait inside a barrier that is full go on."""
+        for role in self.programs:
+            inside = self.state[self.counters[role.name]] >= len(role.nodes)
+            if inside and self.found is None and self._can_run(role.name):
+                self._take_one(self._at(role.name))
+
+    def _event(self, event: Event) -> None:
+        role, node, target, _ = event
+        name = self.programs[role].name
+        if self.state[self.counters[name]] >= len(self.programs[role].nodes):
+            self._take_one(self._at(name))
+        if self.found is not None or self.lost:
+            return
+        if self.state[self.counters[name]] != node:
+            self.lost = True
+            return
+        inside = len(self.programs[role].nodes)
+        fits = [
+            index
+            for index in self._at(name)
+            if target < 0
+            or self.machine.actions[index].target == target
+            or (self.machine.actions[index].target or 0) >= inside
+        ]
+        self._take_one(fits)
+
+    def _land(self, event: Event) -> None:
+        """All pieces of the copy that a load has issued."""
+        role, node, barrier, number = event
+        load = self.programs[~role].nodes[node].operation
+        assert isinstance(load, op.Load)
+        pieces = load.pieces if number >= 0 else 1
+        signals = self.plan.barriers[barrier].name
+        object = next(write.object for write, name in load.destinations if name == signals)
+        for _ in range(pieces):
+            if self.found is None and not self.lost:
+                self._take_one(self.landings[object, signals])
+
+    def _at(self, role: str) -> list[int]:
+        return self.by_place.get((role, self.state[self.counters[role]]), [])
+
+    def _take_one(self, candidates: Iterable[int]) -> None:
+        for index in candidates:
+            if is_enabled(self.machine, self.machine.actions[index], self.state):
+                self._take(index)
+                return
+        self.lost = True
+
+    def _take(self, index: int) -> None:
+        action: Action = self.machine.actions[index]
+        self.actions.append(index)
+        self._note(action.checks, by_step=True)
+        if self.found is None:
+            self.state = take(self.machine, action, self.state)
+            self._look()
+
+    def _look(self) -> None:
+        """The checks on the state that matter: of what is wanted, of what halts, and of the model's own limits."""
+        self._note(self.everywhere)
+        for role in self.machine.roles:
+            if self.found is None:
+                self._note(self._checks(role.name, self.state[role.counter], role.locations))
+
+    def _checks(self, role: str, place: int, locations: Sequence[Location]) -> list[Check]:
+        known = self.standing.get((role, place))
+        if known is None:
+            known = self.standing[role, place] = [check for check in locations[place].checks if self._matters(check)]
+        return known
+
+    def _matters(self, check: Check) -> bool:
+        return not self.wanted or check.property in (self.wanted, LIMIT, *self.may_show) or check.halts
+
+    def _note(self, checks: Iterable[Check], by_step: bool = False) -> None:
+        """The first of the violated checks, one of what is wanted before any other."""
+        matter = [check for check in checks if self._matters(check)]
+        violated = [check for check in matter if evaluate(check.when, self.state)]
+        for check in sorted(violated, key=lambda check: check.property != self.wanted):
+            if check.property == LIMIT:
+                self.lost = True
+            elif self.found is None:
+                actions = tuple(self.actions)
+                self.found = Violation(check.property, check.because, check.object, actions, by_step)
+
+    def go_on(self) -> None:
+        """Whatever can happen, role by role, until something is violated; a deadlock if nothing can."""
+        self.lost = False
+        self._want("")
+        self._look()
+        for _ in range(MOST_STEPS_ON):
+            before = len(self.actions)
+            for role in self.machine.roles:
+                self._try(self._at(role.name))
+            self._try(self.agents)
+            if self.found is not None or self.lost:
+                return
+            if len(self.actions) == before:
+                stuck = tuple(
+                    role.name for role in self.machine.roles if not role.locations[self.state[role.counter]].final
+                )
+                if stuck:
+                    because = f"{' and '.join(stuck)} can never run again"
+                    self.found = Violation("deadlock", because, "", tuple(self.actions), False, stuck)
+                return
+
+    def _try(self, candidates: Iterable[int]) -> None:
+        self._take_one(candidates)
+        self.lost = False
+
+    def deadlock(self, failure: Failure) -> Violation | None:
+        """The stuck roles stand where they can never go on; copies that are still in flight land first."""
+        for _ in self.agents:
+            self._try(self.agents)
+        if self.found is not None:
+            return self.found
+        if self.lost or any(self._can_run(role) for role in failure.stuck):
+            return None
+        return Violation("deadlock", failure.because, "", tuple(self.actions), False, failure.stuck)
+
+    def _can_run(self, role: str) -> bool:
+        return any(is_enabled(self.machine, self.machine.actions[index], self.state) for index in self._at(role))

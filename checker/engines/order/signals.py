@@ -1,0 +1,283 @@
+"""mbarriers: each contribution is counted in its phase in every schedule, and each wait meets the phase it is for.
+
+The stage of a barrier counts its completions, inits and invals. A clock knows the stage of a barrier up to which
+everything is before it. Then
+
+  - a contribution (arrival, expect_tx, complete_tx, bytes of a copy) must know the current stage, else it can be
+    counted in an earlier phase;
+  - a phase must not complete before all its contributions have been made, in any order of them (phases);
+  - who stands at a wait, or has passed one and done nothing since that others can notice, must be before the completion
+    of the next phase, else the wait can be lapped; who comes to a wait must know the stage before the one it waits for;
+  - somebody must be known to have seen the last phase complete when an arrival is made (9.7.13.15.4).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sm90_verify.engines.order import ctas, memory, phases, steps
+from sm90_verify.engines.order.plan import BarrierUse, Move
+from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, join
+from sm90_verify.spec.ptx import operations as op
+
+if TYPE_CHECKING:
+    from sm90_verify.engines.order.run import Run
+
+
+def contribute(run: Run, role: int, move: Move) -> None:
+    """An arrival, expect_tx or complete_tx."""
+    state, number = run.state, move.thing
+    barrier, use = state.barriers[number], run.plan.barriers[number]
+    operation, clock, event = move.operation, state.clock[role], state.done[role]
+    known = _knowledge(run, role, number)
+    clock = state.clock[role]
+    if move.far >= 0:
+        ctas.reach(run, role, move.far, use.name)
+        _must_be_visible(run, role, number)
+    if known < barrier.first or not phases.changes_nothing(operation, use):
+        _must_know(run, role, number, known)
+    observed, observe = True, run.plan.pipeline.observation
+    arrival = isinstance(operation, op.Arrive)
+    if arrival and observe and barrier.parts.alive and barrier.stage > barrier.first and known == barrier.stage:
+        observed = _observed(barrier, use, role, clock)
+    assert operation is not None
+    effect = steps.signal(barrier.parts, operation, observe, observed)
+    for property, because in effect.illegal:
+        happened = property != "unobserved-phase"
+        reached = within(run, role, number) if happened else run.now(role)
+        run.fail(property, f"{use.name}: {because}", use.name, reached, (role, state.at[role]), happened=happened)
+    if run.halted:
+        return
+    if use.invals:
+        barrier.used[role] = event
+    if arrival:
+        barrier.arrived[role] = barrier.stage
+    phases.contribute(run, number, operation, effect, role, event)
+
+
+def may_signal(run: Run, role: int, number: int) -> None:
+    """A bulk copy is issued: its bytes may land at once."""
+    state = run.state
+    barrier, use = state.barriers[number], run.plan.barriers[number]
+    step = (role, state.at[role])
+    if not barrier.parts.alive:
+        because = f"a copy signals {use.name} before its init"
+        run.fail("barrier-init", because, use.name, within(run, role, number), step, happened=True)
+        return
+    _must_know(run, role, number, _knowledge(run, role, number))
+    _must_be_fenced(run, role, number, step)
+
+
+def _must_be_fenced(run: Run, role: int, number: int, step: tuple[int, int]) -> None:
+    """A copy is after the fence that shows it the initialisation of the barrier that it signals."""
+    state, use = run.state, run.plan.barriers[number]
+    barrier, clock = state.barriers[number], state.clock[role]
+    for other, fenced in barrier.unfenced.items():
+        if (state.done[role] if other == role else clock[other]) <= fenced:
+            name = run.plan.programs[other].name
+            because = f"a copy signals {use.name}, whose initialisation is not visible to it: no fence by {name}"
+            run.fail("barrier-init", because, use.name, run.now(role), step)
+
+
+def land(run: Run, role: int, move: Move) -> None:
+    """The copy lands, in this run as soon as it can; the event that issued it is the last one of the role."""
+    for number, use, leaves in zip(move.things, move.uses, move.leaves, strict=True):
+        stage = run.state.barriers[number].stage
+        _land_one(run, role, move, number)
+        if run.halted:
+            return
+        memory.landed(run, role, use, number, stage, run.state.done[role] - 1)
+        memory.leave(run.state.content, leaves)
+
+
+def _land_one(run: Run, role: int, move: Move, number: int) -> None:
+    state = run.state
+    barrier, use = state.barriers[number], run.plan.barriers[number]
+    event = state.done[role] - 1
+    node = state.log[-1][1]
+    stage, clock = barrier.stage, run.now(role)
+    load = move.node.operation
+    assert isinstance(load, op.Load) and move.operation is not None
+    if use.invals:
+        barrier.used[role] = event
+    for piece in range(load.pieces):
+        if barrier.stage != stage:
+            because = f"{use.name} completes a phase between two pieces of one copy"
+            run.diverge("tx-count", because, use.name, within(run, role, number), None)
+        effect = steps.signal(barrier.parts, move.operation, False, True)
+        for property, because in effect.illegal:
+            reached = within(run, role, number)
+            run.fail(property, f"{use.name}: {because}", use.name, reached, (~role, node), happened=True)
+        if run.halted:
+            return
+        barrier.copies = True
+        if piece == 0:
+            state.log.append((~role, node, number, stage))
+        phases.land(run, number, effect, role, event, clock)
+
+
+def wait(run: Run, role: int, move: Move) -> bool:
+    """Whether a wait by parity passes, and whether it could pass or block wrongly."""
+    state, number = run.state, move.thing
+    barrier, use = state.barriers[number], run.plan.barriers[number]
+    operation = move.node.operation
+    assert isinstance(operation, op.Wait) and not isinstance(operation.phase, op.Token)
+    parity = int(operation.phase)
+    distance = 1 - parity if role in barrier.fresh else move.node.distance
+    known = _knowledge(run, role, number)
+    passes, illegal = steps.wait(barrier.parts, parity, _completed_since(barrier, barrier.seen[role]), distance)
+    if passes and operation.remote:
+        for property, because in steps.remote_wait(operation.kind):
+            step = (role, state.at[role])
+            run.fail(property, f"{use.name}: {because}", use.name, run.now(role), step, happened=True)
+    for property, because in illegal:
+        run.fail(property, f"{use.name}: {because}", use.name, behind(run, role, number), happened=True)
+        run.diverged = run.diverged or because
+    if illegal:
+        return passes
+    if known < barrier.first:
+        not_initialised(run, role, number)
+    elif distance > 1:
+        _must_not_be_early(run, role, number, parity, distance)
+    return passes
+
+
+def passed(run: Run, role: int, move: Move, event: int) -> None:
+    """What passing a wait by parity tells the role, and what nobody may do before the role is known to be past it."""
+    state, number = run.state, move.thing
+    barrier, use = state.barriers[number], run.plan.barriers[number]
+    _learn(run, role, number)
+    following = run.plan.moves[role][move.next]
+    stage, watched = barrier.stage, number in following.watches
+    if use.invals:
+        barrier.used[role] = event
+        barrier.fresh = tuple(other for other in barrier.fresh if other != role)
+    barrier.required[role] = (stage, NEVER, event + 1) if watched else (stage, event, event)
+    if use.tokens:
+        barrier.witness[role] = (stage, event)
+    elif barrier.seen[role] != stage:
+        barrier.witness[role] = (stage, NEVER if number in following.watched else event)
+    barrier.seen[role] = stage
+
+
+def wait_token(run: Run, role: int, move: Move) -> bool:
+    """A wait with the token of the role's last arrival."""
+    state, number = run.state, move.thing
+    barrier, use = state.barriers[number], run.plan.barriers[number]
+    event = state.done[role]
+    passes, illegal = steps.wait_with_token(
+        barrier.parts, _completed_since(barrier, barrier.arrived.get(role, barrier.stage))
+    )
+    for property, because in illegal:
+        run.fail(property, f"{use.name}: {because}", use.name, behind(run, role, number), happened=True)
+        run.diverged = run.diverged or because
+    if not illegal and state.clock[role][run.roles + number] < barrier.first:
+        not_initialised(run, role, number)
+    if passes:
+        _learn(run, role, number)
+        barrier.required[~role] = (barrier.stage, event, event)
+        barrier.witness[role] = (barrier.stage, event)
+        if use.invals:
+            barrier.used[role] = event
+    return passes
+
+
+# ---------------------------------------------------------------- who knows what
+
+
+def _must_be_visible(run: Run, role: int, number: int) -> None:
+    """An arrival from another CTA is after what makes the initialisation visible there."""
+    barrier, use, clock = run.state.barriers[number], run.plan.barriers[number], run.state.clock[role]
+    for other, shown in barrier.hidden.items():
+        if other != role and clock[other] <= shown:
+            name = run.plan.programs[other].name
+            because = f"{use.name} is initialised by {name} and nothing makes that visible to other CTAs"
+            run.fail("barrier-init", because, use.name, run.now(role), (role, run.state.at[role]))
+
+
+def _must_know(run: Run, role: int, number: int, known: int) -> None:
+    """A contribution is after the completion of the phase before."""
+    barrier, use = run.state.barriers[number], run.plan.barriers[number]
+    if known >= barrier.stage or use.careless:
+        return
+    step = (role, run.state.at[role])
+    if known < barrier.first:
+        not_initialised(run, role, number, step)
+        return
+    name = run.plan.programs[role].name
+    because = f"{use.name}: what {name} contributes can be counted in an earlier phase: nothing orders it after that"
+    run.diverge("phase-lapped", because, use.name, run.now(role), step, beyond=barrier.completions[known])
+
+
+def _must_not_be_early(run: Run, role: int, number: int, parity: int, distance: int) -> None:
+    """A wait that skips phases is for one whose predecessor is known to be complete."""
+    barrier, name = run.state.barriers[number], run.plan.barriers[number].name
+    known = run.state.clock[role][run.roles + number] - barrier.seen[role]
+    for property, because in steps.wait(barrier.parts, parity, known, distance)[1]:
+        run.fail(property, f"{name}: {because}", name, run.now(role))
+        run.diverged = run.diverged or because
+
+
+def not_initialised(run: Run, role: int, number: int, step: tuple[int, int] | None = None) -> None:
+    """The role does not know of the last init: where it stands, the barrier can still be dead."""
+    barrier, name = run.state.barriers[number], run.plan.barriers[number].name
+    known = run.state.clock[role][run.roles + number]
+    dead = next(stage for stage in barrier.dead if stage >= known)
+    reached = run.now(role) if dead == known else join(run.now(role), barrier.completions[dead - 1])
+    run.fail("barrier-init", f"{name}: it is used before its initialisation", name, reached, step)
+    run.diverged = run.diverged or f"{name} is used before its initialisation"
+
+
+def _observed(barrier: BarrierState, use: BarrierUse, role: int, clock: Clock) -> bool:
+    """In every schedule some waiter has seen the last phase complete, and has done something since that shows it. The
+    arriving role itself need not have; without any waiter nobody can be lapped."""
+    if not use.distance and not use.tokens:
+        return True
+    return any(
+        stage == barrier.stage and (clock[other] > event or (other == role))
+        for other, (stage, event) in barrier.witness.items()
+    )
+
+
+def _knowledge(run: Run, role: int, number: int) -> int:
+    """The stage of the barrier that is before the role's next event.
+
+    A phase of which the role knows all arrivals is complete, whether or not it has waited for it, unless bytes of a
+    copy could still be missing.
+    """
+    state, barrier = run.state, run.state.barriers[number]
+    known = state.clock[role][run.roles + number]
+    if known == barrier.stage or barrier.copied:
+        return known
+    last, here = barrier.completions[-1], run.now(role)
+    if all(here[other] >= last[other] for other in range(run.roles)):
+        _learn(run, role, number)
+        return barrier.stage
+    return known
+
+
+def _completed_since(barrier: BarrierState, stage: int) -> int:
+    """Phases that have completed since; an inval completes none."""
+    return max(0, barrier.stage - stage - (not barrier.parts.alive))
+
+
+def _learn(run: Run, role: int, number: int) -> None:
+    clock, barrier = run.state.clock, run.state.barriers[number]
+    if clock[role][run.roles + number] < barrier.stage:
+        clock[role] = join(clock[role], barrier.completions[-1])
+
+
+def within(run: Run, role: int, number: int) -> Clock:
+    """Where the role stands, after all contributions so far to the current phase of the barrier."""
+    barrier = run.state.barriers[number]
+    reached = behind(run, role, number)
+    if barrier.shared is not None:
+        reached = join(reached, barrier.shared)
+        reached[run.roles + number] = barrier.stage + 1
+    return reached
+
+
+def behind(run: Run, role: int, number: int) -> Clock:
+    """Where the role stands, after the last completion of the barrier."""
+    completions = run.state.barriers[number].completions
+    return join(completions[-1] if completions else None, run.now(role))

@@ -1,0 +1,272 @@
+"""What a run remembers, as plain data that can be copied: clocks, barriers, meetings, accesses, and what failed.
+
+A clock is a list with a component for each role (how many of its events are before), then one for each mbarrier and
+meeting (how many of its completions, inits and invals are before). A clock that is stored is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sm90_verify.engines.order.plan import Plan
+from sm90_verify.engines.order.steps import Parts
+
+Clock = list[int]
+NEVER = 1 << 60
+"""The end of what has not ended."""
+Event = tuple[int, int, int, int]
+"""(role, node, the node after it, its number); or for a copy that lands (~role, node of the load, barrier, stage)."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """`property` is violated in the schedule that takes the events before `reached`, in the order of the run, and then
+    `step`, a (role, node) or for a copy that lands (~role, node).
+
+    certain: so says the argument in engines.order. astray: it is only certain that roles do something else there than
+    in the run, and what comes of that is open; beyond: what to run after the step, to see. late: (role, event,
+    barrier) of a copy that has not landed. given: after every setmaxnreg.dec so far. stuck: roles that can never run
+    again. log, length: the run so far.
+    """
+
+    property: str
+    because: str
+    object: str
+    reached: tuple[int, ...]
+    step: tuple[int, int] | None = None
+    stuck: tuple[str, ...] = ()
+    beyond: tuple[int, ...] = ()
+    certain: bool = True
+    astray: bool = False
+    late: tuple[int, int, int] | None = None
+    given: tuple[int, ...] = ()
+    log: Sequence[Event] = field(default=(), repr=False, compare=False)
+    length: int = 0
+
+
+class Contribution(NamedTuple):
+    """What an event of a role, or of ~role a piece of the copy that it has issued, adds to a phase: the bytes by which
+    it moves the tx-count, and the clock that it is published with.
+    """
+
+    moved: int
+    clock: Clock
+    role: int
+    event: int
+
+
+@dataclass(slots=True)
+class BarrierState:
+    """One mbarrier. stage: completions, inits and invals so far; first: the stage of its first phase;
+    dead: the stages without a live object.
+
+    shared: the join of the clocks of this phase's contributions; completions: the clock after each completion, init and
+    inval.
+    seen: by role, the stage it has seen last, only where it waits; fresh: roles that have not waited since an init.
+    required: by role (~role: with a token), (stage, event, stand): the phase of that stage must not complete before the
+    event, and can be seen to where the role stands after `stand` events.
+    witness: by role, (stage, event): who is past that event shows that the stage was reached.
+    arrived: by role, the stage of its last arrival. unfenced, hidden: by role, when it fences its init, and
+    when it makes it visible to other CTAs.
+    copies, copied: a copy is counted in this phase, or was in the last. contributions: to this phase, in the order of
+    the run; expected: the bytes that they announce. highest, lowest: what the tx-count does not exceed in any order
+    of them (+-NEVER: that it can leave its range is known).
+    open_expects: (bytes, role, event) that must be before the completion and that no arrival of this phase is known to
+    follow; open_arrivals: (role, event) of arrivals that must not be last. used: by role, its last event here, where it
+    matters.
+    """
+
+    parts: Parts
+    stage: int = 0
+    first: int = 0
+    dead: tuple[int, ...] = ()
+    shared: Clock | None = None
+    completions: list[Clock] = field(default_factory=list)
+    seen: dict[int, int] = field(default_factory=dict)
+    fresh: tuple[int, ...] = ()
+    required: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    witness: dict[int, tuple[int, int]] = field(default_factory=dict)
+    arrived: dict[int, int] = field(default_factory=dict)
+    unfenced: dict[int, int] = field(default_factory=dict)
+    hidden: dict[int, int] = field(default_factory=dict)
+    used: dict[int, int] = field(default_factory=dict)
+    expected: int = 0
+    highest: int = 0
+    lowest: int = 0
+    copies: bool = False
+    copied: bool = False
+    open_expects: list[tuple[int, int, int]] = field(default_factory=list)
+    open_arrivals: list[tuple[int, int]] = field(default_factory=list)
+    contributions: list[Contribution] = field(default_factory=list)
+
+    def copy(self) -> BarrierState:
+        return BarrierState(
+            self.parts,
+            self.stage,
+            self.first,
+            self.dead,
+            self.shared,
+            list(self.completions),
+            dict(self.seen),
+            self.fresh,
+            dict(self.required),
+            dict(self.witness),
+            dict(self.arrived),
+            dict(self.unfenced),
+            dict(self.hidden),
+            dict(self.used),
+            self.expected,
+            self.highest,
+            self.lowest,
+            self.copies,
+            self.copied,
+            list(self.open_expects),
+            list(self.open_arrivals),
+            list(self.contributions),
+        )
+
+
+@dataclass(slots=True)
+class MeetingState:
+    """A named barrier, __syncthreads() or barrier.cluster: threads arrived, the count it was opened with, completions,
+    who has arrived, and at barrier.cluster who may leave after which completion. places: by role that is part of a warp
+    and line, its arrival there in this generation, and whether it waits inside.
+    """
+
+    arrived: int = 0
+    count: int = 0
+    stage: int = 0
+    shared: Clock | None = None
+    members: tuple[int, ...] = ()
+    completions: list[Clock] = field(default_factory=list)
+    leaving: dict[int, int] = field(default_factory=dict)
+    places: dict[tuple[int, str], tuple[int, bool]] = field(default_factory=dict)
+
+    def copy(self) -> MeetingState:
+        return MeetingState(
+            self.arrived,
+            self.count,
+            self.stage,
+            self.shared,
+            self.members,
+            list(self.completions),
+            dict(self.leaving),
+            dict(self.places),
+        )
+
+
+@dataclass(slots=True)
+class Spans:
+    """One role's accesses of one region: when the last write, the last read, the last unfenced generic write and read,
+    and the last that was left without release end (NEVER: they have not); wrote, began: when the last write and read
+    began. -1 if there is none.
+    """
+
+    write: int = -1
+    wrote: int = -1
+    read: int = -1
+    began: int = -1
+    raw_write: int = -1
+    raw_read: int = -1
+    loose_write: int = -1
+    loose_read: int = -1
+
+    def copy(self) -> Spans:
+        return Spans(
+            self.write,
+            self.wrote,
+            self.read,
+            self.began,
+            self.raw_write,
+            self.raw_read,
+            self.loose_write,
+            self.loose_read,
+        )
+
+
+@dataclass(slots=True)
+class RunState:
+    """Everything about a run that what comes next can depend on.
+
+    visits, loops: by role, how often it was at the head of the trip-count loop, and whether it will be again. raw: by
+    role, regions with unfenced accesses. free: registers in the pool of each CTA. reached: by CTA, the last
+    event and its node with which each role of another one reached into it. incs: by role, its last setmaxnreg.inc;
+    given: the join of the clocks of all setmaxnreg.dec.
+    """
+
+    at: list[int]
+    done: list[int]
+    clock: list[Clock]
+    inside: list[int]
+    visits: list[int]
+    loops: list[bool]
+    barriers: list[BarrierState]
+    meetings: list[MeetingState]
+    regions: list[dict[int, Spans]]
+    flights: list[dict[int, tuple[int, int, int]]]
+    content: dict[str, Hashable]
+    raw: list[dict[int, None]]
+    free: list[int]
+    reached: list[dict[int, tuple[int, int]]]
+    incs: dict[int, int] = field(default_factory=dict)
+    given: Clock | None = None
+    history: list[list[Clock]] = field(default_factory=list)
+    log: list[Event] = field(default_factory=list)
+
+    def copy(self) -> RunState:
+        return RunState(
+            list(self.at),
+            list(self.done),
+            list(self.clock),
+            list(self.inside),
+            list(self.visits),
+            list(self.loops),
+            [barrier.copy() for barrier in self.barriers],
+            [meeting.copy() for meeting in self.meetings],
+            [{role: spans.copy() for role, spans in region.items()} for region in self.regions],
+            [dict(flights) for flights in self.flights],
+            dict(self.content),
+            [dict(raw) for raw in self.raw],
+            list(self.free),
+            [dict(one) for one in self.reached],
+            dict(self.incs),
+            self.given,
+            [list(clocks) for clocks in self.history],
+            list(self.log),
+        )
+
+
+def initial(plan: Plan) -> RunState:
+    """Before the first event."""
+    roles = len(plan.programs)
+    barriers = []
+    for use in plan.barriers:
+        state = BarrierState(Parts(int(use.initialised), 0, use.arrivals, use.arrivals, 0))
+        state.seen = dict.fromkeys(use.distance, 0)
+        if not use.initialised:
+            state.first, state.dead = 1, (0,)
+        barriers.append(state)
+    return RunState(
+        [0] * roles,
+        [0] * roles,
+        [[0] * plan.width] * roles,
+        [-1] * roles,
+        [0] * roles,
+        [any(move.kind == "loop" for move in moves) for moves in plan.moves],
+        barriers,
+        [MeetingState() for _ in plan.meetings],
+        [{} for _ in plan.near],
+        [{} for _ in plan.near],
+        dict(plan.pipeline.layout.holds),
+        [{} for _ in range(roles)],
+        [0] * len(plan.homes),
+        [{} for _ in plan.homes],
+        history=[[] for _ in range(roles)],
+    )
+
+
+def join(one: Clock | None, other: Clock) -> Clock:
+    """The least clock after both."""
+    return other if one is None else list(map(max, one, other))

@@ -1,0 +1,1 @@
+"""Explicit search: all reachable states."""

@@ -1,0 +1,65 @@
+"""All reachable states: first without the schedules that nobody can tell apart, then for the shortest traces."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sm90_verify.engines.engine import Answer, Question
+from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined, memory_bound
+from sm90_verify.engines.shown import finding
+from sm90_verify.spec.model.machine import LIMIT, Machine
+
+ENOUGH = 50_000
+"""States to visit after the first violation, for the violations of other properties."""
+REFINED = 1_000_000
+"""States to visit for the shortest trace of a violation that the reduced search has found."""
+
+
+class SearchEngine:
+    """sm90_verify.engines.search.explore."""
+
+    name = "search"
+    needs: Literal["machine"] = "machine"
+
+    def answer(self, question: Question) -> Answer:
+        machine, limit, timeout = question.subject.machine, question.limit, question.timeout
+        memory = question.memory or memory_bound()
+        asked = question.asked()
+        quick = None
+        if question.reduced:
+            quick = explore(machine, limit=limit, timeout=timeout, memory=memory, stop_at_first=True, reduced=True)
+        if quick is not None and not quick.violations and not quick.halted:
+            exploration = quick
+        else:
+            limit = limit if quick is None else limit or REFINED
+            exploration = explore(machine, limit=limit, timeout=timeout, memory=memory, enough=ENOUGH)
+        why = is_undetermined(exploration) or _vacuous(machine, exploration)
+        known = {} if quick is None or exploration.complete else quick.violations
+        violations = {**known, **exploration.violations}
+        return Answer(
+            self.name,
+            tuple(finding(machine, property, violations, why) for property in asked),
+            tuple(_notes(machine, exploration)),
+            exploration.states,
+            exploration.transitions,
+            reduced=exploration is quick,
+            shortest=bool(exploration.violations) and exploration is not quick,
+        )
+
+
+def _vacuous(machine: Machine, exploration: Exploration) -> str:
+    """Why a complete search proves nothing: nothing ever moved."""
+    if exploration.transitions == 0 and any(role.locations[0].kind != "end" for role in machine.roles):
+        return "no step was ever taken"
+    return ""
+
+
+def _notes(machine: Machine, exploration: Exploration) -> list[str]:
+    notes = []
+    if exploration.complete and not exploration.violations:
+        for index in exploration.unreached:
+            action = machine.actions[index]
+            notes.append(f"never happens: {action.role}: {action.op} {action.object} ({action.source})".rstrip())
+    if LIMIT in exploration.violations:
+        notes.append(exploration.violations[LIMIT].because)
+    return list(dict.fromkeys(notes))

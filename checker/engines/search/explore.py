@@ -1,0 +1,419 @@
+"""Breadth-first search through all reachable states of a Machine: the ground truth that other engines are held to.
+
+A state is inserted once, before its checks are evaluated; a violation of a state counts the steps to it, a violation
+by a step counts that step too, so the first one found of a property is a shortest one. A step whose violation leaves
+the behaviour undefined (Check.halts) is not followed.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sm90_verify.engines.search.exchange import Exchange, Replaced, Takes
+from sm90_verify.engines.search.packed import PackedMachine, Successors, Violations, pack
+from sm90_verify.spec.model.machine import LIMIT, Check, Machine
+
+CLUSTER_WAIT = "barrier.cluster.wait"
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A property violated after a sequence of actions; the last action is the guilty one if `by_step`."""
+
+    property: str
+    because: str
+    object: str
+    actions: tuple[int, ...]
+    by_step: bool
+    stuck: tuple[str, ...] = ()
+
+
+@dataclass
+class Exploration:
+    """What a search found. `complete`: every reachable state was visited; otherwise `ran_out` says what ran out.
+
+    halted: properties of steps that were not followed, behind which nothing is known.
+    """
+
+    states: int = 0
+    transitions: int = 0
+    depth: int = 0
+    complete: bool = False
+    ran_out: str = ""
+    seconds: float = 0.0
+    violations: dict[str, Violation] = field(default_factory=dict)
+    halted: list[str] = field(default_factory=list)
+    unreached: tuple[int, ...] = ()
+    finished: bool = False
+
+
+def explore(
+    machine: Machine,
+    *,
+    limit: int = 0,
+    timeout: float = 0.0,
+    memory: int = 0,
+    stop_at_first: bool = False,
+    enough: int = 0,
+    reduced: bool = False,
+) -> Exploration:
+    """Visits all states, or up to `limit` states, `timeout` seconds or `memory` bytes of resident memory (0: no bound).
+
+    enough: after the first violation, how many more states to visit in search of violations of other properties.
+    reduced: leave out schedules as engines.search.reduction and engines.search.symmetry argue; then only whether
+    something is violated means anything.
+    """
+    search = Search(pack(machine, exchange=reduced), limit, timeout, memory, stop_at_first)
+    search.reduced, search.enough = reduced, enough
+    return search.run()
+
+
+class Search:
+    """One search. hurried: the actions that were prompt somewhere; left_flying: some state was left without its copies
+    landing.
+    """
+
+    def __init__(self, packed: PackedMachine, limit: int, timeout: float, memory: int, stop_at_first: bool) -> None:
+        self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
+        self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
+        self.stop_after = 0
+        self.hurries = [(*role, tests) for role, tests in zip(packed.roles, packed.prompt, strict=True)]
+        self.out: Successors = []
+        self.order: list[int] = [packed.initial]
+        self.index: dict[int, int] = {packed.initial: 0}
+        self.parent = array("q", [-1])
+        self.via = array("i", [-1])
+        self.edges = array("I")
+        self.edge_movers = array("Q")
+        self.edge_exchanges = array("I")
+        self.exchanges: dict[Takes, int] = {}
+        self.exchange = Exchange(packed)
+        numbers = {role.name: 1 << number for number, role in enumerate(packed.machine.roles)}
+        final = {role.name: [place.final for place in role.locations] for role in packed.machine.roles}
+        self.fails = [action.fails and not final[action.role][action.target or 0] for action in packed.machine.actions]
+        self.polls = any(self.fails)
+        self.movers = [
+            0 if fails else numbers.get(action.role, 0)
+            for action, fails in zip(packed.machine.actions, self.fails, strict=True)
+        ]
+        self.taken = bytearray(len(packed.machine.actions))
+        self.hurried: set[int] = set()
+        self.left_flying = False
+        self.offsets = array("Q", [0])
+        self.result = Exploration()
+
+    def run(self) -> Exploration:
+        start = time.perf_counter()
+        result = self.result
+        result.ran_out = self._visit(start)
+        result.complete = not result.ran_out
+        result.states, result.transitions = len(self.order), len(self.edges)
+        result.unreached = self._unreached()
+        if result.complete and (self.polls or "deadlock" not in result.violations):
+            self._find_stuck_roles()
+        result.seconds = time.perf_counter() - start
+        return result
+
+    def _unreached(self) -> tuple[int, ...]:
+        """Actions that were never taken. With reduction, of those who meet always the same one may be last: then it is
+        enough that the role has been there.
+        """
+        self.exchange.take_for_all(self.taken)
+        missing = [index for index, was in enumerate(self.taken) if not was]
+        if not self.reduced:
+            return tuple(missing)
+        actions = self.packed.machine.actions
+        kinds = {role.name: [place.kind for place in role.locations] for role in self.packed.machine.roles}
+        been = {(actions[index].role, actions[index].location) for index, was in enumerate(self.taken) if was}
+        entered = {
+            (action.role, action.target)
+            for action in actions
+            if action.location is not None and kinds[action.role][action.location] == "meet"
+            if (action.role, action.location) in been
+        }
+        met = {
+            place
+            for place in (*been, *entered)
+            if place[1] is not None and place[0] in kinds and kinds[place[0]][place[1]] in ("meet", "inside")
+        }
+        last = {(action.role, action.location) for action in actions if action.op == CLUSTER_WAIT} & been
+        return tuple(index for index in missing if (actions[index].role, actions[index].location) not in met | last)
+
+    def _visit(self, start: float) -> str:
+        """Expands states in order until none is left; gives what ran out, or nothing."""
+        packed, order, index = self.packed, self.order, self.index
+        parent, via, edges, edge_movers, offsets = self.parent, self.via, self.edges, self.edge_movers, self.offsets
+        taken = self.taken
+        lands = zip(packed.roles, packed.awaits, packed.expects, strict=True)
+        roles = [(*role, awaits, expects) for role, awaits, expects in lands]
+        agents, whole = packed.agents, packed.whole
+        out: Successors = []
+        bad: Violations = []
+        position, level_end, cap = 0, 1, self.limit or sys.maxsize
+        while position < len(order):
+            if position == level_end:
+                level_end = len(order)
+                self.result.depth += 1
+            if position % 1024 == 0 or len(order) > cap:
+                ran_out = self._ran_out(start)
+                if ran_out:
+                    return ran_out
+            state = order[position]
+            out.clear()
+            whole(state, out, bad)
+            awaited = expected = 0
+            for shift, mask, functions, awaits, expects in roles:
+                place = state >> shift & mask
+                functions[place](state, out, bad)
+                awaited |= awaits[place]
+                expected |= expects[place]
+            if self.reduced and (awaited or expected):
+                for number, agent in enumerate(agents):
+                    if awaited >> number & 1 or (expected >> number & 1 and packed.drained[number](state)):
+                        agent(state, out, bad)
+            if not self.reduced or not out or (self.polls and all(self.fails[action] for action, _ in out)):
+                for agent in agents:
+                    agent(state, out, bad)
+            else:
+                self.left_flying = True
+            refused = False
+            if bad:
+                halted, refused = self._record(bad, position)
+                bad.clear()
+                if self.stop_at_first and self.result.violations:
+                    return "the search was asked to stop at the first violation"
+                if halted:
+                    offsets.append(len(edges))
+                    position += 1
+                    continue
+            if not out and not refused:
+                self._at_rest(state, position)
+            for action, successor in out:
+                movers = self.movers[action]
+                if self.reduced:
+                    successor, more = self._hurry(successor, position, action)
+                    movers |= more
+                if packed.groups:
+                    successor, exchange = self.exchange.in_order(successor)
+                    self.edge_exchanges.append(self.exchanges.setdefault(exchange, len(self.exchanges)))
+                known = index.get(successor)
+                if known is None:
+                    known = index[successor] = len(order)
+                    order.append(successor)
+                    parent.append(position)
+                    via.append(action)
+                edges.append(known)
+                edge_movers.append(movers)
+                taken[action] = 1
+            offsets.append(len(edges))
+            position += 1
+        return ""
+
+    def _hurry(self, state: int, position: int, first: int) -> tuple[int, int]:
+        """The state after all prompt steps, and the roles that took them; `first` led from `position` to the state."""
+        state, path, bad = self._run_prompt(state)
+        if bad:
+            self._record(bad, position, (first, *path))
+        movers = 0
+        self.hurried.update(path)
+        for action in path:
+            self.taken[action] = 1
+            movers |= self.movers[action]
+        return state, movers
+
+    def _run_prompt(self, state: int) -> tuple[int, list[int], Violations]:
+        """Takes prompt steps until none is left or one of them violates something.
+
+        What others do can make a step prompt only where a condition says so: after the first round, only roles that
+        stand there are asked again.
+        """
+        out = self.out
+        bad: Violations = []
+        path: list[int] = []
+        turn, moved = self.hurries, True
+        while turn and moved:
+            waiting, moved = [], False
+            for hurry in turn:
+                shift, mask, functions, tests = hurry
+                place = state >> shift & mask
+                test = tests[place]
+                while test is not None:
+                    if not test(state):
+                        waiting.append(hurry)
+                        break
+                    functions[place](state, out, bad)
+                    if bad:
+                        out.clear()
+                        return state, path, bad
+                    action, state = out.pop()
+                    path.append(action)
+                    moved = True
+                    place = state >> shift & mask
+                    test = tests[place]
+            turn = waiting
+        return state, path, bad
+
+    def _ran_out(self, start: float) -> str:
+        if self.enough and self.result.violations:
+            self.stop_after = self.stop_after or len(self.order) + self.enough
+            if len(self.order) > self.stop_after:
+                if list(self.result.violations) == [LIMIT]:
+                    return self.result.violations[LIMIT].because
+                return f"the search ended {self.enough} states after the first violation"
+        if self.limit and len(self.order) > self.limit:
+            return f"the limit of {self.limit} states (--limit)"
+        if self.timeout and time.perf_counter() - start > self.timeout:
+            return f"the timeout of {self.timeout:g} s (--timeout)"
+        if self.memory and resident_bytes() > self.memory:
+            return f"the memory bound of {self.memory / 2**30:.1f} GiB (--memory)"
+        return ""
+
+    # ---------------------------------------------------------------- violations
+
+    def _record(self, bad: Violations, position: int, beyond: tuple[int, ...] = ()) -> tuple[bool, bool]:
+        """Keeps the first violation of each property; whether nothing is defined behind the state, or behind a step
+        of it.
+        """
+        halted = refused = False
+        for number, action in bad:
+            check = self.packed.checks[number]
+            if check.halts and check.property not in self.result.halted:
+                self.result.halted.append(check.property)
+            halted |= check.halts and action < 0
+            refused |= check.halts and action >= 0
+            known = self.result.violations.get(check.property)
+            shorter = known is not None and action < 0 and not beyond and self.result.depth < len(known.actions)
+            if known is None or shorter:
+                actions, takes = self._path(position)
+                last = (action,) if action >= 0 else ()
+                actions += [self.exchange.really(step, takes) for step in (*beyond, *last)]
+                self._keep(self.exchange.really_of(check, actions, bool(last)), tuple(actions), bool(last))
+        return halted, refused
+
+    def _keep(self, check: Check, actions: tuple[int, ...], by_step: bool) -> None:
+        self.result.violations[check.property] = Violation(
+            check.property, check.because, check.object, actions, by_step
+        )
+
+    def _at_rest(self, state: int, position: int) -> None:
+        """Nothing can happen any more: the end, or a deadlock of every role that has not ended."""
+        stuck = tuple(self._unfinished(state))
+        if not stuck:
+            self.result.finished = True
+        elif "deadlock" not in self.result.violations:
+            self._deadlock(stuck, position)
+
+    def _unfinished(self, state: int) -> Iterable[int]:
+        for role, ((shift, mask, _), final) in enumerate(zip(self.packed.roles, self.packed.final, strict=True)):
+            if state >> shift & mask not in final:
+                yield role
+
+    def _deadlock(self, stuck: tuple[int, ...], position: int) -> None:
+        actions, takes = self._path(position)
+        names = tuple(self.packed.machine.roles[role].name for role in sorted(takes[role] for role in stuck))
+        because = f"{_and(names)} can never run again"
+        self.result.violations["deadlock"] = Violation("deadlock", because, "", tuple(actions), False, names)
+
+    def _path(self, position: int) -> tuple[list[int], Takes]:
+        """The actions that lead to a state; with reduction, the prompt ones in between are taken again. And which role
+        really is where the state has each.
+        """
+        edges = []
+        while position > 0:
+            edges.append((self.parent[position], self.via[position]))
+            position = self.parent[position]
+        actions: list[int] = []
+        takes = tuple(range(len(self.packed.roles)))
+        for before, action in reversed(edges):
+            after, hurried = self._hurried(self.order[before], action) if self.reduced else (0, [])
+            actions += [self.exchange.really(step, takes) for step in (action, *hurried)]
+            takes = tuple(takes[role] for role in self.exchange.in_order(after)[1])
+        return actions, takes
+
+    def _hurried(self, state: int, first: int) -> tuple[int, list[int]]:
+        out = self.packed.successors(state)
+        return self._run_prompt(next(successor for action, successor in out if action == first))[:2]
+
+    def _find_stuck_roles(self) -> None:
+        """A role that has not ended and that can never run again, while others go on for ever; or that does nothing any
+        more but fail tests, which is no step of it.
+
+        `moves[i]` collects the roles that can still take a step at or after state i, until nothing is added. A state in
+        which nobody can and all copies have landed is shown before one in which something goes on.
+        """
+        moves = [0] * len(self.order)
+        edges, movers, offsets = self.edges, self.edge_movers, self.offsets
+        everyone = (1 << len(self.packed.machine.roles)) - 1
+        replaced = [Replaced(takes) for takes in self.exchanges]
+        changed = True
+        while changed:
+            changed = False
+            for state in range(len(moves) - 1, -1, -1):
+                can = moves[state]
+                if can == everyone:
+                    continue
+                before = can
+                for edge in range(offsets[state], offsets[state + 1]):
+                    later = moves[edges[edge]]
+                    can |= movers[edge] | (replaced[self.edge_exchanges[edge]][later] if replaced else later)
+                if can != before:
+                    moves[state] = can
+                    changed = True
+        found = -1
+        for position, can in enumerate(moves):
+            if can == everyone:
+                continue
+            goes_on = bool(can) or self._still_lands(position)
+            if found >= 0 and goes_on:
+                continue
+            if self._stuck(position, can) and not self._undefined_later(position):
+                found = position
+                if not goes_on:
+                    break
+        if found >= 0:
+            self._deadlock(self._stuck(found, moves[found]), found)
+
+    def _still_lands(self, position: int) -> bool:
+        out: Successors = []
+        for agent in self.packed.agents:
+            agent(self.order[position], out, [])
+        return bool(out)
+
+    def _stuck(self, position: int, can: int) -> tuple[int, ...]:
+        return tuple(role for role in self._unfinished(self.order[position]) if not can >> role & 1)
+
+    def _undefined_later(self, position: int) -> bool:
+        """Whether a step that was not followed is what keeps the role from running: then the role is not to blame."""
+        return bool(self.result.halted)
+
+
+def is_undetermined(exploration: Exploration) -> str:
+    """Why the exploration decides nothing beyond what it found, or nothing."""
+    if not exploration.complete:
+        return exploration.ran_out
+    if LIMIT in exploration.violations:
+        return exploration.violations[LIMIT].because
+    if exploration.halted:
+        return f"what follows a violation of {_and(tuple(exploration.halted))} is undefined and was not explored"
+    return ""
+
+
+def memory_bound() -> int:
+    """Three quarters of the machine's memory: what a search may use unless it is told otherwise."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 * 3
+
+
+def resident_bytes() -> int:
+    """Peak resident memory of this process."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _and(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,222 @@
+"""Which steps may be taken at once, and which copies may be left to land later, without missing that something is
+wrong.
+
+The reduced search keeps this promise: if any schedule violates a property, then some schedule that it visits does. It
+does not promise the shortest one, nor one for every property, so whatever it finds is looked for again without
+reduction. The argument is that a schedule that violates something can be rearranged, step by step, into one that the
+reduced search visits, and that wherever the rearranged one behaves differently, it violates something too.
+
+Prompt steps. Where one of these can be taken, it is the only one that is explored:
+  - a decision of the trip-count loop that has already been made by another role: nothing can change it any more;
+  - an access, fence or group operation that follows another one of the same role with nothing in between that another
+    role can notice. Other roles count the accesses of the whole chain as about to start from its first location on
+    (spec.model.accesses, `Spot.next`), so what conflicts with a later one is seen where the role stands at the first,
+    which is not prompt;
+  - a wait that passes, in the phase that it is meant for. Made later, it could be lapped, and somebody might find
+    that the last phase was not observed; both are checked for a role that has only just passed its wait as if it
+    still stood there (`Location.just_waited`), and the first location behind it is not prompt;
+  - the start of a bulk copy: from then on it is in flight, which conflicts with everything that being about to start it
+    conflicts with, and it may still land at any later time;
+  - an arrival on a barrier that is `plain` while the next wait of each of its waiters is for the current phase, or is
+    for the last one and that is seen. (A wait may skip phases: then all before the current one are complete.) No such
+    wait is early, and none for the current phase can pass before it completes. Arrivals commute with each other and
+    with landing bytes: the phase completes with the last one, whoever brings it. If the earlier arrival makes a phase
+    complete earlier than in the schedule that is being rearranged, a wait there meets a phase that is further on: it is
+    lapped, or passes as before. An arrival that is made while only bytes are missing underflows at once, which is a
+    violation that the hardware could show as well. If the phase could do without this arrival, then now another one
+    comes after its completion, and before any waiter can have seen that: a violation too (ISA 9.7.13.15.4; it is why a
+    barrier is not `plain` without waiters, or where that is not demanded). That
+    arrivals commute with bytes holds only where bytes cannot come between the last two arrivals of a phase that would
+    be complete without them, so `plain` demands that the barrier is `balanced`: whoever issues a copy or executes
+    expect_tx makes an arrival of its own that belongs to it, and nothing between the two waits. Then the bytes of a
+    phase are announced when its arrivals have been made, in whichever order, and it completes when these bytes have
+    landed. (Not so with arrivals A and B, where an expect_tx waits for something that B's role does after B: with A
+    first, B completes the phase before the expect_tx. Nor with a complete_tx that an expect_tx follows.) Where bytes
+    are
+    announced by expect_tx alone, an arrival is prompt only if it does not complete the phase. An
+    arrival from another CTA could be made too late instead, when the CTA of the barrier has exited; it is prompt only
+    while some role there must see another phase before it can end, and that is the current one. (An access to another
+    CTA's memory needs no such care: the first access of its chain is not prompt, and nothing in the chain makes the CTA
+    exit.)
+  - expect_tx on a `plain` barrier by a thread whose next operation is its arrival there: until then the phase cannot
+    complete, and the tx-count is a sum;
+  - an arrival at a barrier of threads of which every generation needs each participant exactly once, all of whom block
+    there (`meet`): the last arrival completes it, whoever makes it, so arrivals commute, and nobody can be waiting for
+    one to come later. Leaving a completed one: the role's flag stays as it is until the role arrives again.
+No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing is put off for
+ever.
+
+Lazy copies. A copy that signals a `balanced` barrier b lands only where some role stands at an operation on b other
+than an arrival or a copy, or has only just waited there, or where nothing else can happen. An expect_tx counts only
+while no arrival is pending: otherwise the landing cannot complete the phase, and the two commute. An arrival cannot
+complete a phase whose bytes are in flight, so that it commutes too. Landing can enable only a wait on b. In all other
+states it commutes with the step after it, or that step is an access to the bytes in flight, which is a race, or an
+arrival that underflows. Where b is not balanced an arrival may complete the phase without the copy, which then counts
+in the next one: its copies may land in every state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from sm90_verify.spec.model.accesses import in_locations
+from sm90_verify.spec.model.machine import Action, BarrierInfo, Machine, Role
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, all_of, any_of
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """prompt: per role and location, the condition under which the step there is prompt (FALSE: never).
+
+    lands_at: per copy agent (in the order of the machine's actions without location), per role, the locations at
+    which a role makes the copy land; at those in expects_at it does so only if `drained` holds for the agent.
+    """
+
+    prompt: tuple[tuple[Expr, ...], ...]
+    lands_at: tuple[tuple[frozenset[int], ...], ...]
+    expects_at: tuple[tuple[frozenset[int], ...], ...]
+    drained: tuple[Expr, ...]
+
+
+def find_reduction(machine: Machine) -> Reduction:
+    """Reads off a machine what the reduced search may do."""
+    widths = {variable.name: variable.width for variable in machine.variables}
+    plain = {info.name: info for info in machine.structure.barriers if info.plain}
+    current = {name: _wait_for_the_current(machine, info, widths) for name, info in plain.items()}
+    awaited = {name: _awaited_in_its_cta(machine, info, widths) for name, info in plain.items()}
+    arrivals = {
+        (action.role, action.location): current[action.object]
+        & _commutes(action, plain[action.object])
+        & (awaited[action.object] if _may_find_it_gone(action) else TRUE)
+        for action in machine.actions
+        if action.object in plain
+    }
+    prompt = tuple(_prompt_locations(machine, role, arrivals, plain) for role in machine.roles)
+    barriers = [_signalled(machine, action) for action in machine.actions if action.location is None]
+    pending = {info.name: info.pending for info in machine.structure.barriers}
+    balanced = {info.name for info in machine.structure.barriers if info.balanced}
+    return Reduction(
+        prompt,
+        tuple(
+            tuple(_stands_at(role, barrier) if barrier in balanced else _anywhere(role) for role in machine.roles)
+            for barrier in barriers
+        ),
+        tuple(tuple(_expects_at(role, barrier) for role in machine.roles) for barrier in barriers),
+        tuple(Field(pending[barrier], widths[pending[barrier]]) == 0 for barrier in barriers),
+    )
+
+
+def _signalled(machine: Machine, action: Action) -> str:
+    """The barrier that the copy of an agent's action signals."""
+    touched = dict(action.updates)
+    return next(copy.barrier for copy in machine.structure.copies if copy.variable in touched or copy.pieces in touched)
+
+
+def _expects_at(role: Role, barrier: str) -> frozenset[int]:
+    return frozenset(
+        index for index, place in enumerate(role.locations) if place.kind == "expect" and place.object == barrier
+    )
+
+
+def _stands_at(role: Role, barrier: str) -> frozenset[int]:
+    return frozenset(
+        index
+        for index, place in enumerate(role.locations)
+        if (place.object == barrier and place.kind not in ("arrive", "load", "local", "expect"))
+        or barrier in place.just_waited
+    )
+
+
+def _anywhere(role: Role) -> frozenset[int]:
+    return frozenset(range(len(role.locations)))
+
+
+def _may_find_it_gone(action: Action) -> bool:
+    """The action reaches into another CTA: made later, it might come after the exit of that CTA."""
+    return any(check.property == "exit-hazard" for check in action.checks)
+
+
+def _awaited_in_its_cta(machine: Machine, info: BarrierInfo, widths: dict[str, int]) -> Expr:
+    """Some role that waits on the barrier must see another phase of it before it can end."""
+    waiters = {name for name, _ in info.unseen}
+    return any_of(
+        in_locations(
+            Field(role.counter, widths[role.counter]),
+            [i for i, place in enumerate(role.locations) if info.name in place.waits_ahead],
+        )
+        for role in machine.roles
+        if role.name in waiters
+    )
+
+
+def _prompt_locations(
+    machine: Machine, role: Role, arrivals: dict[tuple[str, int | None], Expr], plain: Container[str]
+) -> tuple[Expr, ...]:
+    before: list[list[int]] = [[] for _ in role.locations]
+    after: list[list[int]] = [[] for _ in role.locations]
+    for action in machine.actions:
+        if action.role == role.name and action.location is not None and action.target is not None:
+            before[action.target].append(action.location)
+            after[action.location].append(action.target)
+    prompt: list[Expr] = []
+    for index, place in enumerate(role.locations):
+        chained = bool(before[index]) and all(role.locations[other].kind == "local" for other in before[index])
+        rests = place.just_waited and place.kind != "wait" and not chained
+        if rests:
+            prompt.append(FALSE)
+        elif place.kind in ("load", "meet") or (place.kind == "local" and chained):
+            prompt.append(TRUE)
+        elif place.kind == "expect":
+            announced = all(_arrives(role, target, place.object) for target in after[index])
+            prompt.append(TRUE if announced and place.object in plain else FALSE)
+        elif place.kind == "arrive":
+            prompt.append(arrivals.get((role.name, index), FALSE))
+        else:
+            prompt.append(place.settled)
+    _break_cycles(prompt, after)
+    return tuple(prompt)
+
+
+def _arrives(role: Role, index: int, barrier: str) -> bool:
+    """The role's next operation is an arrival on the barrier."""
+    return role.locations[index].kind == "arrive" and role.locations[index].object == barrier
+
+
+def _commutes(action: Action, info: BarrierInfo) -> Expr:
+    """Where bytes are announced apart from arrivals, the phase does not complete."""
+    after = dict(action.updates).get(info.phase)
+    return TRUE if after is None or not info.announces else after == Field(info.phase, 1)
+
+
+def _wait_for_the_current(machine: Machine, info: BarrierInfo, widths: dict[str, int]) -> Expr:
+    """All next waits on the barrier are for the phase after those that are complete, or for the last one, if seen."""
+    roles = {role.name: role for role in machine.roles}
+    conditions = []
+    for name, variable in info.unseen:
+        unseen, role = Field(variable, widths[variable]), roles[name]
+        places: dict[int, list[int]] = {}
+        for index, place in enumerate(role.locations):
+            for distance in dict(place.next_waits).get(info.name, ()):
+                places.setdefault(max(distance, 1), []).append(index)
+        counter = Field(role.counter, widths[role.counter])
+        conditions += [~in_locations(counter, where) | (unseen == distance - 1) for distance, where in places.items()]
+    return all_of(conditions)
+
+
+def _break_cycles(prompt: list[Expr], after: list[list[int]]) -> None:
+    """Makes a location on every cycle of prompt locations not prompt."""
+    state = [0] * len(prompt)
+    for root in range(len(prompt)):
+        stack = [(root, iter(after[root]))] if prompt[root] is not FALSE and not state[root] else []
+        while stack:
+            here, rest = stack[-1]
+            state[here] = 1
+            target = next(rest, None)
+            if target is None:
+                state[here] = 2
+                stack.pop()
+            elif prompt[target] is not FALSE and state[target] == 1:
+                prompt[target] = FALSE
+            elif prompt[target] is not FALSE and not state[target]:
+                stack.append((target, iter(after[target])))

@@ -1,0 +1,1 @@
+"""What this project proves about itself; nothing of the product imports it."""

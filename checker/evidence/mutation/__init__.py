@@ -1,0 +1,1 @@
+"""The library's mutation score: what the engines notice of its mutants."""

@@ -1,0 +1,167 @@
+"""All mutants of some models, on all cores, and what they come to: counts by model, by property and by operator."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
+
+from sm90_verify.evidence.mutation.models import models
+from sm90_verify.evidence.mutation.score import (
+    DISAGREED,
+    EQUIVALENT,
+    KILLED,
+    REFUSED,
+    SURVIVED,
+    UNDECIDED,
+    Outcome,
+    run,
+)
+from sm90_verify.mutation.catalogue import Mutant, mutants_of
+from sm90_verify.spec.errors import SpecError
+
+Task: TypeAlias = tuple[int, bool, int, float]
+"""Which model, whether densely, from which mutant on, and seconds for a proof."""
+BATCH = 12
+"""Mutants that a process takes at a time."""
+
+
+@dataclass(frozen=True)
+class Fate:
+    """A mutant and what became of it."""
+
+    mutant: Mutant
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Score:
+    """What became of the mutants of a model. copies: how many more there were that are the same program as another."""
+
+    label: str
+    fates: tuple[Fate, ...]
+    copies: int = 0
+    seconds: float = 0.0
+
+    def of(self, verdict: str) -> list[Fate]:
+        return [fate for fate in self.fates if fate.outcome.verdict == verdict]
+
+    def count(self, verdict: str) -> int:
+        return len(self.of(verdict))
+
+    @property
+    def decided(self) -> int:
+        """Mutants that are another program with a meaning, and not equivalent: what a score is relative to."""
+        return len(self.fates) - self.count(EQUIVALENT) - self.count(REFUSED)
+
+    @property
+    def score(self) -> float:
+        return self.count(KILLED) / self.decided if self.decided else 1.0
+
+    def killers(self) -> Counter[str]:
+        return Counter(fate.outcome.property for fate in self.of(KILLED))
+
+    def by_operator(self, verdict: str) -> Counter[str]:
+        return Counter(fate.mutant.operator for fate in self.of(verdict))
+
+    def reasons(self) -> Counter[str]:
+        return Counter(fate.outcome.reason for fate in self.of(SURVIVED))
+
+
+def total(scores: Sequence[Score]) -> Score:
+    """All models as one."""
+    fates = tuple(fate for score in scores for fate in score.fates)
+    return Score("all models", fates, sum(s.copies for s in scores), sum(s.seconds for s in scores))
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which rows of the table (by name or label, all if empty), how many mutants, and what to do with them."""
+
+    names: tuple[str, ...] = ()
+    dense: bool = False
+    proof_timeout: float = 0.0
+    processes: int = 0
+    told: Callable[[str], None] = field(default=lambda line: None)
+
+
+def chosen(names: Iterable[str]) -> list[int]:
+    """The numbers of the models that are named: by their name, or by their whole label."""
+    labels = [model.label for model in models()]
+    found: dict[int, None] = {}
+    for name in names:
+        matching = [number for number, label in enumerate(labels) if name in (label, label.split()[0])]
+        if not matching:
+            known = dict.fromkeys(label.split()[0] for label in labels)
+            raise SpecError(f"no model {name!r} has mutants: use one of {', '.join(known)}")
+        found.update(dict.fromkeys(matching))
+    return sorted(found) or list(range(len(labels)))
+
+
+def run_all(options: Options) -> list[Score]:
+    """The scores of the chosen models, in the order of the table."""
+    numbers = chosen(options.names)
+    tasks: list[Task] = [
+        (number, options.dense, start, options.proof_timeout)
+        for number in numbers
+        for start in range(0, len(_mutants(number, options.dense)), BATCH)
+    ]
+    outcomes: dict[int, list[Outcome]] = {number: [] for number in numbers}
+    processes = options.processes or os.cpu_count() or 1
+    if processes == 1:
+        answers: Iterable[tuple[int, list[Outcome]]] = map(_batch, tasks)
+        return _gathered(numbers, answers, outcomes, options)
+    from multiprocessing import Pool
+
+    with Pool(processes) as pool:
+        return _gathered(numbers, pool.imap_unordered(_batch, tasks), outcomes, options)
+
+
+def _gathered(
+    numbers: list[int],
+    answers: Iterable[tuple[int, list[Outcome]]],
+    outcomes: dict[int, list[Outcome]],
+    options: Options,
+) -> list[Score]:
+    for number, found in answers:
+        outcomes[number] += found
+        done, whole = len(outcomes[number]), len(_mutants(number, options.dense))
+        if done == whole:
+            options.told(f"{models()[number].label}: {whole} mutants")
+    return [
+        score_of(models()[n].label, _mutants(n, options.dense), sorted(outcomes[n], key=lambda one: one.number))
+        for n in numbers
+    ]
+
+
+def _batch(task: Task) -> tuple[int, list[Outcome]]:
+    number, dense, start, proof_timeout = task
+    model, mutants = models()[number], _mutants(number, dense)[start : start + BATCH]
+    return number, [run(model, mutant, proof_timeout=proof_timeout) for mutant in mutants]
+
+
+@lru_cache(maxsize=64)
+def _mutants(number: int, dense: bool) -> tuple[Mutant, ...]:
+    return tuple(mutants_of(models(dense=dense)[number]))
+
+
+def score_of(label: str, mutants: Sequence[Mutant], outcomes: Sequence[Outcome]) -> Score:
+    """The score of a model; of mutants that are the same program only the first counts."""
+    fates: list[Fate] = []
+    seen: set[str] = set()
+    for mutant, outcome in zip(mutants, outcomes, strict=True):
+        if outcome.program and outcome.program in seen:
+            continue
+        seen.add(outcome.program)
+        fates.append(Fate(mutant, outcome))
+    return Score(label, tuple(fates), len(outcomes) - len(fates), sum(outcome.seconds for outcome in outcomes))
+
+
+def exit_code(scores: Sequence[Score]) -> int:
+    """1 if two engines contradict each other on a mutant, 3 if one is undecided, else 0."""
+    if any(score.count(DISAGREED) for score in scores):
+        return 1
+    return 3 if any(score.count(UNDECIDED) for score in scores) else 0

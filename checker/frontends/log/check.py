@@ -1,0 +1,234 @@
+"""The answer to `verify log`: is what a CUTLASS synclog recorded a behaviour that the spec allows.
+
+The log is parsed (synclog), its barriers are recovered (table), the programs of its warps are compared
+(shape), and an order of all effects is built on the barriers of spec.ptx.mbarrier (order) while every access to
+shared memory that the log shows is checked against it (access). The first entry that no order explains is the
+violation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from sm90_verify.frontends.log.addresses import check_addresses
+from sm90_verify.frontends.log.order import Replay
+from sm90_verify.frontends.log.shape import check_after, check_before
+from sm90_verify.frontends.log.spec import Evaluator
+from sm90_verify.frontends.log.synclog import FIELDS, WARP, Record, read_log
+from sm90_verify.frontends.log.table import Array, Ring, Table, recover
+from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
+
+CHECKED = (
+    "deadlock",
+    "race",
+    "stale-read",
+    "phase-lapped",
+    "arrival-count",
+    "tx-count",
+    "barrier-init",
+    "missing-fence",
+    "exit-hazard",
+    "smem-overlap",
+    "named-barrier",
+    "unobserved-phase",
+)
+"""What a log can show to be violated; it does not record setmaxnreg."""
+
+
+def check_log(path: str) -> Result:
+    """Checks the synclog at `path`, plain or compressed with gzip or xz.
+
+    The verdict covers this one run of the kernel, as far as it was logged: block 0, lane 0 of each warp. A log that
+    shows nothing, or that may lack its end, is undetermined. Raises SpecError with file and line if it is no synclog.
+    """
+    started = time.perf_counter()
+    records = read_log(path)
+    return check_records(records, path, Evaluator(), started)
+
+
+def check_records(records: Sequence[Record], path: str, evaluator: Evaluator, started: float | None = None) -> Result:
+    """As check_log, on records that are already parsed; an evaluator that is used again answers faster."""
+    started = time.perf_counter() if started is None else started
+    table = recover(records)
+    replay = Replay(records, table, evaluator)
+    trace = None
+    try:
+        judge(replay)
+        check_addresses(records, path)
+    except Violation as violation:
+        trace = _trace(violation, records, table, path)
+    return Result(
+        command="log",
+        model=path,
+        parameters={"entries": len(records), "threads": WARP * len(replay.warps)},
+        engine="log",
+        findings=_findings(trace, replay.unfinished() if trace is None else ""),
+        scope={"trips": "this run", "block": 0, "lanes": "lane 0 of each warp"},
+        states=len(replay.witness),
+        transitions=len(records),
+        seconds=time.perf_counter() - started,
+        notes=_notes(records, table, replay) if trace is None else (),
+        extra={"table": _rows(table, replay), "roles": _role_rows(table)},
+    )
+
+
+def judge(replay: Replay) -> None:
+    """All checks of a log, in the order in which they are most telling; raises Violation."""
+    check_before(replay.records, replay.program, replay.table)
+    replay.run()
+    check_after(replay.records, replay.program, replay.table, replay.last_phase)
+
+
+def _findings(trace: Trace | None, unfinished: str) -> tuple[Finding, ...]:
+    if unfinished:
+        return tuple(Finding(name, UNDETERMINED, note=unfinished) for name in CHECKED)
+    if trace is None:
+        return tuple(Finding(name, PROVED) for name in CHECKED)
+    return tuple(
+        Finding(name, VIOLATED, trace)
+        if name == trace.property
+        else Finding(name, UNDETERMINED, note="nothing is decided after the first violation")
+        for name in CHECKED
+    )
+
+
+# ---------------------------------------------------------------- the violation
+
+
+def _trace(violation: Violation, records: Sequence[Record], table: Table, path: str) -> Trace:
+    """The entries that explain the violation, in the order of the log, and the guilty one last."""
+    related = sorted({index for index in violation.related if index != violation.record})
+    steps = [_step(records[index], table, path) for index in (*related, violation.record)]
+    line = records[violation.record].line
+    return Trace(violation.property, f"{violation.because} (line {line})", tuple(steps))
+
+
+def _step(record: Record, table: Table, path: str) -> TraceStep:
+    values = dict(zip(FIELDS[record.kind], record.values, strict=True))
+    address = values.pop("smem_addr", values.pop("smem_int_mbar", None))
+    name = "" if address is None else table.name.get(address, f"barrier at {address}")
+    details = " ".join(f"{field}={value}" for field, value in values.items())
+    return TraceStep(
+        role=f"warp {record.warp} ({table.roles.get(record.warp, 'idle')})",
+        op=f"{record.kind} {details}".strip(),
+        object=name,
+        file=path,
+        line=record.line,
+    )
+
+
+# ---------------------------------------------------------------- what was recovered
+
+
+def _rows(table: Table, replay: Replay) -> list[dict[str, Any]]:
+    """One row per array of barriers, JSON-able: what it is for, its count, arrivals, roles, phases seen, bytes."""
+    rows: list[dict[str, Any]] = []
+    for ring in table.rings:
+        for part, array in (("full" if ring.empty else "order", ring.full), ("empty", ring.empty)):
+            if array is not None:
+                rows.append(_row(ring, part, array, table, replay))
+    return rows
+
+
+def _row(ring: Ring, part: str, array: Array, table: Table, replay: Replay) -> dict[str, Any]:
+    arrivals = array.arrivals
+    used = bool(array.arrivers)
+    return {
+        "ring": ring.name,
+        "pipeline": ring.pipeline,
+        "part": part,
+        "stages": len(array.addresses),
+        "first": array.addresses[0],
+        "count": array.count,
+        "logged": arrivals.logged + arrivals.leaders if used and arrivals else 0,
+        "lanes": arrivals.lanes if used and arrivals else 0,
+        "unseen": arrivals.unseen if used and arrivals else 0,
+        "arrives": _role_names(array.arrivers, table),
+        "waits": _role_names(array.waiters, table),
+        "bytes": ring.bytes if part == "full" else 0,
+        "phases": sum(replay.barriers[address].completed for address in array.addresses),
+    }
+
+
+def _role_names(warps: Sequence[int], table: Table) -> list[str]:
+    return list(dict.fromkeys(table.roles.get(warp, "idle") for warp in warps))
+
+
+def _role_rows(table: Table) -> list[dict[str, Any]]:
+    roles: dict[str, list[int]] = {}
+    for warp, role in table.roles.items():
+        roles.setdefault(role, []).append(warp)
+    return [{"role": role, "warps": warps} for role, warps in roles.items()]
+
+
+def _notes(records: Sequence[Record], table: Table, replay: Replay) -> tuple[str, ...]:
+    """What was inferred and what the log cannot show."""
+    notes = [
+        "logged: block 0 and lane 0 of each warp; ordinary loads and stores, cluster barriers and setmaxnreg are not"
+    ]
+    for ring in table.rings:
+        for part, array in (("full", ring.full), ("empty", ring.empty)):
+            if array is None or array.arrivals is None or not array.arrivers:
+                continue
+            found = array.arrivals
+            sums = [f"{found.leaders} x 1"] * bool(found.leaders) + [f"{found.logged} x {found.lanes}"] * bool(
+                found.logged
+            )
+            text = (
+                f"{ring.name} {part if ring.empty else 'order'}: {array.count} arrivals = {' + '.join(sums)} inferred"
+            )
+            if found.unseen:
+                text += f", {found.unseen} per phase from CTAs that do not log"
+            notes.append(text)
+    if table.box_bytes:
+        sizes = ", ".join(f"{size} B" for size in table.box_bytes.values())
+        notes.append(
+            f"bytes of a TMA load, by tensor map, inferred from what the phases expect and the stages' spacing: {sizes}"
+        )
+    if table.cluster:
+        notes.append(
+            "a cluster: multicast loads of other CTAs are not logged, so only the sum of a phase's bytes is known"
+        )
+    if not replay.has_sync:
+        notes.append("no __syncthreads is logged: that the initialisation is visible to the other warps is assumed")
+    if replay.accesses.store_meetings and not any(r.kind == "fence_view_async_shared" for r in records):
+        notes.append(
+            "no fence.proxy.async is logged: the TMA stores are right only if the async proxy wrote their bytes"
+        )
+    return tuple(notes)
+
+
+def render_table(result: Result) -> str:
+    """The recovered rings and roles as text, at most 100 columns wide."""
+    head = f"{'ring':<17}{'part':<6}{'stages':>6}{'count':>7}  {'arrivals':<15}{'bytes':>7}{'phases':>7}"
+    lines = [f"{head}  arrive -> wait"]
+    for row in result.extra["table"]:
+        arrivals = f"{row['logged']} x {row['lanes']}" if row["logged"] else "-"
+        if row["unseen"]:
+            arrivals += f" + {row['unseen']}?"
+        who = f"{_short(row['arrives'])} -> {_short(row['waits'])}"
+        lines.append(
+            f"{row['ring']:<17}{row['part']:<6}{row['stages']:>6}{row['count']:>7}  {arrivals:<15}"
+            f"{row['bytes'] or '-':>7}{row['phases']:>7}  {who}"
+        )
+    lines.append("")
+    for role in result.extra["roles"]:
+        lines.append(f"warp {_warps(role['warps'])}: {role['role']}")
+    return "\n".join(line[:100].rstrip() for line in lines)
+
+
+def _short(names: Sequence[str]) -> str:
+    return "+".join(dict.fromkeys(name.split(" ")[0] for name in names)) or "-"
+
+
+def _warps(warps: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for warp in warps:
+        if runs and warp == runs[-1][1] + 1:
+            runs[-1][1] = warp
+        else:
+            runs.append([warp, warp])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

@@ -1,0 +1,325 @@
+"""The state of a log's replay, and what each logged operation on an mbarrier does to it, through spec.ptx.mbarrier.
+
+Which operation happens when is decided elsewhere (order); here an operation happens, is judged by the spec, and
+moves the clocks: an arrival gives what its warp knows to its phase, a wait that passes takes what the phase knows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sm90_verify.frontends.log.access import Accesses
+from sm90_verify.frontends.log.clock import Clock, joined
+from sm90_verify.frontends.log.spec import DEAD, Evaluator, Outcome, State
+from sm90_verify.frontends.log.synclog import Record
+from sm90_verify.frontends.log.table import Table
+from sm90_verify.frontends.log.usage import EXPECTS
+from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.spec.ptx.limits import NAMED_BARRIERS
+
+
+@dataclass
+class Barrier:
+    """A barrier during the replay: `completed` phases so far, and what the current phase has seen."""
+
+    address: int
+    state: State = DEAD
+    completed: int = 0
+    arrived: dict[int, int] = field(default_factory=dict)
+    unseen: int = 0
+    landing: list[tuple[int, int, int]] = field(default_factory=list)
+    """(record, bytes, phase) of issued loads that have not landed."""
+    asynchronous: list[int] = field(default_factory=list)
+    """Records of cp.async arrivals that have not triggered."""
+    waiting: list[int] = field(default_factory=list)
+    clock: Clock | None = None
+    phase_clocks: list[Clock] = field(default_factory=list)
+    init: int = -1
+    history: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Named:
+    """A named barrier during the replay."""
+
+    arrived: int = 0
+    opened: int = 0
+    clock: Clock | None = None
+    last: int = -1
+    warps: list[int] = field(default_factory=list)
+
+
+class ReplayState(ABC):
+    """Barriers, clocks and positions during the replay; every method raises Violation."""
+
+    def __init__(self, records: Sequence[Record], table: Table, evaluator: Evaluator) -> None:
+        self.records = records
+        self.table = table
+        self.spec = evaluator
+        self.warps = sorted({record.warp for record in records})
+        self.program: dict[int, list[int]] = {warp: [] for warp in self.warps}
+        for index, record in enumerate(records):
+            self.program[record.warp].append(index)
+        self.position = dict.fromkeys(self.warps, 0)
+        self.open: dict[int, int | None] = dict.fromkeys(self.warps)
+        self.early = dict.fromkeys(self.warps, False)
+        addresses = sorted(table.array)
+        slot = {warp: n for n, warp in enumerate(self.warps)}
+        self.slot = slot
+        self.phase_slot = {address: len(slot) + n for n, address in enumerate(addresses)}
+        width = len(slot) + len(addresses)
+        self.clock: dict[int, Clock] = {warp: [-1] * len(slot) + [0] * len(addresses) for warp in self.warps}
+        self.no_clock: Clock = [-1] * len(slot) + [0] * (width - len(slot))
+        self.barriers = {address: Barrier(address) for address in addresses}
+        self.named = [Named() for _ in range(NAMED_BARRIERS)]
+        self.syncs = dict.fromkeys(self.warps, 0)
+        self.has_sync = any(record.kind == "syncthreads" for record in records)
+        self.last_phase: dict[tuple[int, int], int] = {}
+        self.forcing: list[int] = []
+        self.now = 0
+        self.witness: list[tuple[int, str, int, int]] = []
+        """(position, effect, record or barrier address, amount): each effect and where it happened."""
+        self.accesses = Accesses(records, table, self.program, slot, self.phase_slot)
+
+    @abstractmethod
+    def _force(self, barrier: Barrier) -> bool:
+        """Completes the current phase with what may already have happened; False if that is not enough."""
+
+    @abstractmethod
+    def _deadline(self, warp: int) -> None:
+        """What the warp's last entry began must have happened by now."""
+
+    def _next(self, warp: int) -> int | None:
+        records, position = self.program[warp], self.position[warp]
+        return records[position] if position < len(records) else None
+
+    # ------------------------------------------------------------ operations on one barrier
+
+    def _barrier(self, index: int, address: int) -> Barrier:
+        barrier = self.barriers.get(address)
+        if barrier is None:
+            raise Violation(
+                "barrier-init", f"the barrier at {address} is used, but the log never initialises it", index, ()
+            )
+        return barrier
+
+    def _apply(self, barrier: Barrier, outcome: Outcome, index: int | None) -> None:
+        """Takes over an outcome of the spec, or raises what it violates."""
+        if index is not None:
+            barrier.history.append(index)
+        if outcome.violates:
+            property_id, because = outcome.violates[0]
+            at = index if index is not None else barrier.history[-1]
+            if property_id == "tx-count":
+                wrong = self._wrong_expect(barrier)
+                at = at if wrong is None else wrong
+            raise Violation(
+                property_id,
+                f"{self.table.name[barrier.address]}, phase {barrier.completed}: {because}",
+                at,
+                tuple(barrier.history[-6:]),
+            )
+        barrier.state = outcome.state
+        if outcome.completes:
+            if barrier.landing and barrier.landing[0][2] <= barrier.completed:
+                wrong = self._wrong_expect(barrier)
+                raise Violation(
+                    "tx-count",
+                    f"phase {barrier.completed} of {self.table.name[barrier.address]} completes although a load "
+                    "for it is under way: its bytes are not expected before the last arrival",
+                    barrier.history[-1] if wrong is None else wrong,
+                    (barrier.landing[0][0],),
+                )
+            barrier.completed += 1
+            barrier.phase_clocks.append(barrier.clock or self.no_clock)
+            barrier.clock = None
+            barrier.arrived = {}
+            arrivals = self.table.array[barrier.address].arrivals
+            barrier.unseen = arrivals.unseen if arrivals else 0
+            for warp in list(barrier.waiting):
+                self._pass_if_open(warp, barrier)
+
+    def _wrong_expect(self, barrier: Barrier) -> int | None:
+        """The last entry of the barrier that expects other bytes than the phases of its ring usually do."""
+        usual = self.table.ring[barrier.address].bytes
+        wrong = [i for i in barrier.history if self.records[i].kind in EXPECTS and self.records[i].values[1] != usual]
+        return wrong[-1] if wrong else None
+
+    def _init(self, index: int, record: Record) -> None:
+        barrier = self.barriers[record.values[0]]
+        array = self.table.array[barrier.address]
+        self.witness.append((self.now, "init", index, record.values[1]))
+        self._apply(barrier, self.spec.init(barrier.state, record.values[1]), index)
+        barrier.init = index
+        used = array.arrivals is not None and bool(array.arrivers)
+        if used and array.arrivals and record.values[1] != array.count:
+            raise Violation(
+                "arrival-count",
+                f"{self.table.name[barrier.address]} is initialised with {record.values[1]} and the other stages "
+                f"of the ring with {array.count}: the arrivals of a phase cannot be right for both",
+                index,
+                (),
+            )
+        if array.arrivals is None:
+            raise Violation(
+                "arrival-count",
+                f"{self.table.name[barrier.address]} expects {array.count} arrivals, and no number of lanes per logged "
+                "arrival adds up to that",
+                index,
+                (),
+            )
+        barrier.unseen = array.arrivals.unseen
+
+    def _inval(self, index: int, record: Record) -> None:
+        barrier = self._barrier(index, record.values[0])
+        self._apply(barrier, self.spec.inval(barrier.state), index)
+
+    def _lanes(self, record: Record) -> int:
+        """Threads of this CTA's barrier that the logged arrival stands for; 0 if it does not happen or goes
+        elsewhere.
+        """
+        if record.kind.endswith("arrive_and_expect_tx"):
+            return 1
+        if len(record.values) >= 3 and (record.values[-2] or not record.values[-1]):
+            return 0
+        if record.kind.endswith("expect_tx_cluster"):
+            return 1
+        array = self.table.array.get(record.values[0])
+        return array.arrivals.lanes if array and array.arrivals else 1
+
+    def _once(self, barrier: Barrier) -> bool:
+        """Whether each warp arrives at most once per phase: there are enough of them."""
+        array = self.table.array[barrier.address]
+        return array.arrivals is not None and array.arrivals.logged + array.arrivals.leaders <= len(array.arrivers)
+
+    def _arrive(self, index: int, record: Record) -> None:
+        self.accesses.release(index, record, self.clock[record.warp])
+        if not self._lanes(record):
+            self.witness.append((self.now, "elsewhere", index, 0))
+            return
+        self._count_arrival(self._barrier(index, record.values[0]), index, record)
+
+    def _count_arrival(self, barrier: Barrier, index: int, record: Record) -> None:
+        lanes, warp = self._lanes(record), record.warp
+        self._check_visible(index, warp, barrier)
+        again = warp in barrier.arrived and self._once(barrier)
+        if again or barrier.state[3] < lanes:
+            completed = self._force(barrier)
+            if again and not completed:
+                raise Violation(
+                    "arrival-count",
+                    f"warp {warp} arrives twice in phase {barrier.completed} of {self.table.name[barrier.address]}, "
+                    f"which still lacks {barrier.state[3]} of {barrier.state[2]} arrivals",
+                    index,
+                    tuple(barrier.history[-6:]),
+                )
+        self.accesses.stages.release_phase(index, warp, barrier.address, barrier.completed)
+        barrier.arrived[warp] = barrier.arrived.get(warp, 0) + 1
+        stamp = self.clock[warp].copy()
+        stamp[self.slot[warp]] = index
+        barrier.clock = joined(barrier.clock, stamp)
+        self.witness.append((self.now, "arrive", index, lanes))
+        if "expect_tx" in record.kind:
+            outcome = self.spec.arrive_expect_tx(barrier.state, record.values[1])
+        else:
+            outcome = self.spec.arrive(barrier.state, lanes)
+        self._apply(barrier, outcome, index)
+
+    def _arrive_later(self, index: int, record: Record) -> None:
+        """cp.async.mbarrier.arrive: without .noinc, the phase waits for the copies besides its arrivals."""
+        barrier = self._barrier(index, record.values[0])
+        barrier.asynchronous.append(index)
+        if barrier.address in self.table.delayed:
+            self._check_visible(index, record.warp, barrier)
+            lanes = self._lanes(record)
+            self.witness.append((self.now, "delay", index, lanes))
+            self._apply(barrier, self.spec.cp_async_arrive(barrier.state, lanes), index)
+
+    def _copied(self, barrier: Barrier) -> None:
+        """The copies of the oldest open cp.async arrival are done."""
+        index = barrier.asynchronous.pop(0)
+        record = self.records[index]
+        if barrier.address in self.table.delayed:
+            lanes = self._lanes(record)
+            self.witness.append((self.now, "copied", index, lanes))
+            self._apply(barrier, self.spec.arrive(barrier.state, lanes), index)
+        else:
+            self._count_arrival(barrier, index, record)
+
+    def _expect(self, index: int, record: Record) -> None:
+        barrier = self._barrier(index, record.values[0])
+        self._check_visible(index, record.warp, barrier)
+        self.witness.append((self.now, "expect", index, record.values[1]))
+        self._apply(barrier, self.spec.expect_tx(barrier.state, record.values[1]), index)
+
+    def _complete(self, index: int, record: Record) -> None:
+        if record.values[3] and not record.values[1]:
+            barrier = self._barrier(index, record.values[0])
+            self.witness.append((self.now, "complete", index, record.values[2]))
+            self._apply(barrier, self.spec.complete_tx(barrier.state, record.values[2]), index)
+
+    def _issue(self, index: int, record: Record) -> None:
+        barrier = self._barrier(index, record.values[1])
+        self._check_visible(index, record.warp, barrier)
+        phase = self.accesses.filled[record.values[1], record.values[2]]
+        barrier.landing.append((index, self.table.box_bytes.get(record.values[0], 0), phase))
+
+    def _check_visible(self, index: int, warp: int, barrier: Barrier) -> None:
+        """The init must be ordered before the use, by the __syncthreads that the log shows."""
+        if barrier.init < 0:
+            raise Violation(
+                "barrier-init",
+                f"{self.table.name[barrier.address]} is used before it is initialised",
+                index,
+                tuple(barrier.history),
+            )
+        owner = self.records[barrier.init].warp
+        if self.has_sync and owner != warp and self.clock[warp][self.slot[owner]] < barrier.init:
+            raise Violation(
+                "barrier-init",
+                f"nothing orders the initialisation of {self.table.name[barrier.address]} before this use: "
+                "no __syncthreads lies between them",
+                index,
+                (barrier.init,),
+            )
+
+    # ------------------------------------------------------------ waits
+
+    def _open_wait(self, index: int, record: Record) -> None:
+        if record.kind == "cluster_barrier_test_wait" and not record.values[2]:
+            return
+        barrier = self._barrier(index, record.values[0])
+        self.open[record.warp] = index
+        barrier.waiting.append(record.warp)
+        self._pass_if_open(record.warp, barrier)
+
+    def _pass_if_open(self, warp: int, barrier: Barrier) -> None:
+        index = self.open[warp]
+        assert index is not None
+        parity = self.records[index].values[1]
+        if not barrier.state[0] or barrier.state[1] == parity:
+            return
+        self._check_visible(index, warp, barrier)
+        phase = barrier.completed - 1
+        key = (warp, barrier.address)
+        last = self.last_phase.get(key, -1)
+        if phase < last:
+            raise Violation(
+                "phase-lapped",
+                f"the wait for {self.table.name[barrier.address]} with parity {parity} passes on phase {phase}, after "
+                f"warp {warp} has already asked for phase {last}",
+                index,
+                tuple(barrier.history[-6:]),
+            )
+        outcome = self.spec.wait_parity(barrier.state, parity, phase - last, phase - last)
+        self.last_phase[key] = phase
+        self.witness.append((self.now, "wait", index, phase))
+        self._apply(barrier, outcome, index)
+        if phase >= 0:
+            self.clock[warp] = joined(self.clock[warp], barrier.phase_clocks[phase])
+            self.clock[warp][self.phase_slot[barrier.address]] = barrier.completed
+        self.open[warp] = None
+        barrier.waiting.remove(warp)
+        self.accesses.stages.passed(index, warp, barrier.address, phase)

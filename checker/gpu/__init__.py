@@ -1,0 +1,1 @@
+"""Real SM90 kernels: launched with CuPy, directed and recorded."""

@@ -1,0 +1,326 @@
+"""Directed runs: the schedule of a counterexample, step by step on the GPU, so that what it predicts happens.
+
+Each step of a role that can be held waits for its turn on a counter, in shared memory if there is one CTA and else in
+global memory, and then lets the next step go.
+Until the schedule has been taken, no role goes beyond its last step in it, so that a wait that is to be lapped does not
+pass before. Then everything runs freely, except that one of the roles may be held for a while: a race is two accesses
+that nothing orders, and held back, one comes after all that should have come after it.
+Copies land by themselves: where the schedule lets one land, the next step waits for a while, and steps change places
+so that as few as possible come between its start and its landing (gpu.schedule). Those that are in flight
+at the end, or while other steps are taken, can be made late, all or each alone, by giving the copy engine, which works
+in order, much else to do before them. Of a barrier of threads, a turn is to come to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import assert_never
+
+from sm90_verify.gpu.schedule import promptly
+from sm90_verify.recordings.lower import Instruction, Lowered, Plan
+from sm90_verify.recordings.run import Run
+from sm90_verify.spec.model.machine import Machine
+from sm90_verify.spec.ptx import operations as op
+
+HELD = 60_000
+"""Nanoseconds for which a role is held: longer than everything else takes."""
+LANDING = 6_000
+"""Nanoseconds in which a copy surely lands."""
+BUSY = 4
+"""Sums of gpu.executor.BALLAST bytes before a copy that is to be late. On an H100 they last 16 us if it has one
+CTA, 22 to 43 if it has a hundred. The copy engine queues six operations; who starts more has to wait itself.
+"""
+APART = 8
+"""Steps between two late copies from which on the second needs sums of its own."""
+LATE = 150_000
+"""Nanoseconds in which a late copy surely lands, and for which a role is held that is to come after one."""
+LIMIT = 3_000_000
+"""Nanoseconds after which the waits of a directed run give up."""
+PATIENCE = 20_000
+"""Nanoseconds that a step of the twin waits for its turn where nothing is late."""
+FREE = ("meet", "nothing")
+"""Instructions that are not held in their turn: they go on when others come."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """The roles with gates and a hold. held: the role that is held at the end, or nobody. late: copies that are in
+    flight at the end, or while other steps are taken, are made late.
+    """
+
+    roles: tuple[Lowered, ...]
+    held: str
+    steps: int
+    late: bool = False
+
+    @property
+    def limit(self) -> int:
+        """Nanoseconds after which its waits give up."""
+        return 4 * LIMIT if self.late else LIMIT
+
+    @property
+    def patience(self) -> int:
+        """Nanoseconds that a step of the twin waits for a turn that may never come."""
+        return PATIENCE + LATE if self.late else PATIENCE
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A copy of a schedule: what starts it, where, and where it lands: in its buffers one by one, and in the last."""
+
+    role: str
+    node: int
+    start: int
+    landings: tuple[int, ...] = ()
+    landing: int | None = None
+
+
+def deadlock_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
+    """The ways to run the schedule of a deadlock: with copies that land in time, and with late ones if it has any."""
+    return [way for way in directions(plan, machine, _prompt(plan, machine, actions)) if not way.held]
+
+
+def race_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
+    """The ways to run the schedule of a race, which ends in one of two accesses that nothing orders: with it, and up to
+    it, so that the other one may come first.
+    """
+    before = _prompt(plan, machine, actions[:-1])
+    return [*directions(plan, machine, (*before, *actions[-1:])), *directions(plan, machine, before)]
+
+
+def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
+    """The ways to run a schedule: one that holds nobody at its end, one for each role that has something left to do,
+    those that stand before an access first; and then the same with late copies: all that can be, or each alone.
+    """
+    at = {role.name: 0 for role in machine.roles}
+    turns: dict[str, dict[int, int]] = {role.name: {} for role in machine.roles}
+    steps = [0]
+    codes = {role.name: _by_node(role) for role in plan.roles}
+    for index in actions:
+        action = machine.actions[index]
+        steps.append(steps[-1])
+        if action.location is None:
+            continue
+        if action.target is not None:
+            at[action.role] = action.target
+        instructions = codes[action.role].get(action.location, [])
+        waiting = sum(1 for one in instructions if one.code not in FREE)
+        if waiting and action.location not in turns[action.role]:
+            turns[action.role][action.location] = steps[-2]
+            steps[-1] += waiting
+    copies = _copies(plan, machine, actions)
+    slow = [one for one in copies if one.landing is None or steps[one.landing] > steps[one.start + 1]]
+    chosen = [[], *([slow] if slow else ()), *([one] for one in slow if len(slow) > 1)]
+    landed = {steps[n]: LANDING for n, index in enumerate(actions) if machine.actions[index].location is None}
+    ctas = {role.name: role.cta for role in plan.roles}
+    going = [role.name for role in plan.roles if at[role.name] < len(plan.nodes[role.name]) - 1]
+    candidates = sorted(going, key=lambda name: not _accesses(plan, name, at[name]))  # the likeliest first
+
+    def gated(held: str, late: Sequence[_Copy]) -> tuple[Lowered, ...]:
+        busy, behind = _made_late(copies, late, ctas, steps)
+        holds = {held: LATE if late else HELD}
+        return tuple(
+            _gated(role, turns[role.name], at[role.name], steps[-1], holds.get(role.name, 0), landed | behind, busy)
+            for role in plan.roles
+        )
+
+    return [Direction(gated(held, late), held, steps[-1], bool(late)) for late in chosen for held in ("", *candidates)]
+
+
+def _made_late(
+    copies: Sequence[_Copy], late: Collection[_Copy], ctas: Mapping[str, int], steps: Sequence[int]
+) -> tuple[set[tuple[str, int]], dict[int, int]]:
+    """Role and node of the copies before which the copy engine of their CTA gets much to do, so that those of `late`
+    are late; and the turns before which a copy behind such a one lands.
+    """
+    places: set[tuple[str, int]] = set()
+    behind: dict[int, int] = {}
+    busy: dict[int, int] = {}  # by CTA, since which step
+    for one in copies:
+        cta = ctas[one.role]
+        if one in late and steps[one.start] - busy.get(cta, -APART) >= APART:
+            busy[cta] = steps[one.start]
+            places.add((one.role, one.node))
+        if cta in busy:
+            behind |= {steps[n]: LATE for n in one.landings}
+    return places, behind
+
+
+def _prompt(plan: Plan, machine: Machine, actions: Sequence[int]) -> tuple[int, ...]:
+    return promptly(machine, actions, [one.start for one in _copies(plan, machine, actions)])
+
+
+def _copies(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[_Copy]:
+    """All that a schedule starts, the older first. A copy into several buffers has landed when it has in each."""
+    found: list[_Copy] = []
+    flying: list[tuple[int, set[str]]] = []
+    for place, index in enumerate(actions):
+        action = machine.actions[index]
+        if action.location is not None:
+            for buffers in _starts(plan, action.role, action.location):
+                flying.append((len(found), buffers))
+                found.append(_Copy(action.role, action.location, place))
+            continue
+        landing = _landing(machine, index)
+        for number, buffers in flying:
+            if buffers & landing:
+                buffers -= landing
+                landed = replace(found[number], landings=(*found[number].landings, place))
+                found[number] = landed if buffers else replace(landed, landing=place)
+                if not buffers:
+                    flying.remove((number, buffers))
+                break
+    return found
+
+
+def _starts(plan: Plan, role: str, node: int) -> list[set[str]]:
+    """The buffers that a node's copy fills; none if it starts no copy, and none to fill if it stores."""
+    operation = plan.nodes[role][node].operation if node < len(plan.nodes[role]) else None
+    match operation:
+        case op.Load():
+            return [{access.object for access, _ in operation.destinations}]
+        case op.Store():
+            return [set()]
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Touch() | op.Group():
+            return []
+        case op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return []
+        case op.Choose() | op.Setmaxnreg():
+            return []
+        case _:
+            assert_never(operation)
+
+
+def _landing(machine: Machine, index: int) -> set[str]:
+    """The buffers of the copy whose landing an action is."""
+    touched = dict(machine.actions[index].updates)
+    return {copy.buffer for copy in machine.structure.copies if copy.variable in touched or copy.pieces in touched}
+
+
+def with_turns_of(twin: Plan, roles: Sequence[Lowered]) -> tuple[Lowered, ...]:
+    """The twin of a directed pipeline, with the turns and holds of the roles where the programs agree.
+
+    What the faulty pipeline does in a turn the right one may have to wait with, so its gates must be passed in the end:
+    it is run with patience.
+    """
+    directed = {role.name: role for role in roles}
+    return tuple(
+        replace(role, instructions=_as_directed(role.instructions, directed[role.name].instructions))
+        if role.name in directed
+        else role
+        for role in twin.roles
+    )
+
+
+def _as_directed(own: Sequence[Instruction], theirs: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    ours, others = ([(one.code, one.a, one.b, one.c, one.object) for one in some] for some in (own, theirs))
+    found = list(own)
+    for block in SequenceMatcher(None, ours, others, autojunk=False).get_matching_blocks():
+        for offset in range(block.size):
+            like = theirs[block.b + offset]
+            found[block.a + offset] = replace(found[block.a + offset], gate=like.gate, hold=like.hold, late=like.late)
+    return tuple(found)
+
+
+def _by_node(role: Lowered) -> dict[int, list[Instruction]]:
+    found: dict[int, list[Instruction]] = {}
+    for instruction in role.instructions:
+        found.setdefault(instruction.node, []).append(instruction)
+    return found
+
+
+def _accesses(plan: Plan, role: str, node: int) -> bool:
+    """The role stands before an access, or before the wait for accesses of its own that are in flight."""
+    operation = plan.nodes[role][node].operation
+    match operation:
+        case op.Touch() | op.Store() | op.Load() | op.Group():
+            return True
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Fence():
+            return False
+        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return False
+        case op.Choose() | op.Setmaxnreg():
+            return False
+        case _:
+            assert_never(operation)
+
+
+def _gated(
+    role: Lowered,
+    turns: Mapping[int, int],
+    last: int,
+    steps: int,
+    held: int,
+    landed: Mapping[int, int],
+    busy: Collection[tuple[str, int]],
+) -> Lowered:
+    """The role's instructions with their turns. What it does from node `last` on comes after the schedule, or late.
+    landed: the turns before which a copy lands, and how long that may take. busy: role and node of the copies before
+    which the copy engine gets much to do.
+    """
+    given: dict[int, int] = {}
+    begun: set[int] = set()
+    instructions = []
+    for instruction in role.instructions:
+        node = instruction.node
+        if node == last and last not in given:
+            given[node] = 1
+            hold = held or landed.get(steps, 0)
+            instruction = replace(instruction, gate=steps, hold=hold)
+        elif node != last and node in turns and instruction.code not in FREE:
+            turn = turns[node] + given.get(node, 0)
+            instruction = replace(instruction, gate=turn, hold=landed.get(turn, 0))
+            given[node] = given.get(node, 0) + 1
+        if (role.name, node) in busy and instruction.code in ("load", "store") and node not in begun:
+            instruction = replace(instruction, late=BUSY)
+            begun.add(node)
+        instructions.append(instruction)
+    return replace(role, instructions=tuple(instructions))
+
+
+def wrong_data(plan: Plan, run: Run) -> str:
+    """The first read of a run that found other words than its tag says, words of two writes, or none; or nothing."""
+    for role_run in run.roles:
+        reading: list[tuple[str, int, int]] = []  # by MMAs in flight, the oldest first
+        for event in role_run.events:
+            operation = plan.nodes[role_run.name][event.node].operation
+            tags: list[Hashable] = []
+            if isinstance(operation, op.Touch):
+                pairs = zip(operation.accesses, operation.tags, strict=True)
+                tags = [tag for access, tag in pairs if access.space == "shared"]
+            for nth, (buffer, low, high) in enumerate(event.reads):
+                if low != high:
+                    return f"{role_run.name} found words of writes {low} and {high} in {buffer}"
+                if not isinstance(operation, op.Touch):
+                    if reading.pop(0) != (buffer, low, high):
+                        return f"{buffer} changed while the MMA of {role_run.name} read it"
+                    continue
+                if operation.kind == "mma":
+                    reading.append((buffer, low, high))
+                if not low and plan.pipeline.layout.holds.get(buffer) is None:
+                    return f"{role_run.name} found nothing in {buffer}"
+                if tags[nth] is not None and (other := _other(plan, buffer, low, tags[nth])):
+                    return f"{role_run.name} found {buffer} {other}"
+    for (role, node, access, _), (low, high) in zip(plan.stores, run.stored, strict=True):
+        store = plan.nodes[role][node].operation
+        assert isinstance(store, op.Store)
+        expected = dict(zip(store.sources, store.tags, strict=True))[access]
+        if low != high:
+            return f"the store of {role} took words of writes {low} and {high} from {access.object}"
+        if expected is not None and not run.hangs and (other := _other(plan, access.object, low, expected)):
+            return f"the store of {role} took {access.object} {other}"
+    return ""
+
+
+def _other(plan: Plan, buffer: str, number: int, expected: Hashable) -> str:
+    """What the words of a write are, if they are not of the tag that a buffer is to hold, or were not written to it but
+    to one that has the same bytes. 0 is no write: what the buffer holds at first.
+    """
+    tag, accesses = plan.written.get(number, (None, ()))
+    tag = tag if number else plan.pipeline.layout.holds.get(buffer)
+    if tag != expected:
+        return f"of {tag!r}, not of {expected!r}"
+    objects = {access.object for access in accesses}
+    return "" if not number or buffer in objects else f"as it was written to {', '.join(sorted(objects))}"

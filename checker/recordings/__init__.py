@@ -1,0 +1,1 @@
+"""What a GPU did, held to a kernel; no GPU needed."""

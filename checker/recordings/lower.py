@@ -1,0 +1,397 @@
+"""From a pipeline with a given trip count to the instructions that kernels/executor.cu executes.
+
+A role's program must be one sequence: a pipeline whose roles branch on an answer of try_wait or on a choice, loop
+without end, touch memory other than shared, or meet at barrier.cluster is refused. Where only some of a role's threads
+execute an operation, as one lane that starts a copy, the role's warps meet first, because the specification takes a
+step of a role for one step of all its threads. Beyond that, warps meet where the program says so and nowhere else.
+Every write and copy has a number, which all words that it writes hold, so that a read on the GPU says whose words it
+has found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import assert_never
+
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.validate import misaligned_copy
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.limits import CTA_THREADS, SHARED_OF_CTA, WARP, WARPGROUP
+from sm90_verify.spec.ptx.memory import Access
+
+CODES = (
+    "wait",
+    "arrive",
+    "drop",
+    "no_complete",
+    "transaction",
+    "load",
+    "read",
+    "write",
+    "store",
+    "bulk_commit",
+    "bulk_wait",
+    "bulk_wait_read",
+    "fence_proxy",
+    "fence_init",
+    "named_sync",
+    "named_arrive",
+    "cta_sync",
+    "cluster_arrive",
+    "cluster_wait",
+    "init",
+    "inval",
+    "wait_token",
+    "meet",
+    "nothing",
+)
+"""The enumerators of `Code` in kernels/executor.cu, in order."""
+FENCES: dict[op.FenceKind, str] = {"proxy_async": "fence_proxy", "mbarrier_init": "fence_init"}
+GROUPS = 8
+"""wait_group has its count in the instruction: up to 7 groups may be pending."""
+MEETINGS = 64
+"""Places where the executor's warps can meet."""
+MOST_SHARED = SHARED_OF_CTA - 1024
+"""Bytes of shared memory that a CTA can have, less what the executor needs itself."""
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """node: of the role's program; several instructions may be one node. object: the buffer of a read or write."""
+
+    code: str
+    node: int
+    a: int = 0
+    b: int = 0
+    c: int = 0
+    d: int = 0
+    e: int = 0
+    object: str = ""
+    gate: int = -1
+    hold: int = 0
+    late: int = 0
+
+    def words(self) -> tuple[int, ...]:
+        """As struct Instruction."""
+        return CODES.index(self.code), self.a, self.b, self.c, self.d, self.e, self.gate, self.hold, self.late
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """One role: its first warp in its CTA, its threads, and its instructions."""
+
+    name: str
+    cta: int
+    warp: int
+    threads: int
+    instructions: tuple[Instruction, ...]
+
+    @property
+    def warps(self) -> int:
+        return -(-self.threads // WARP)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A pipeline as the executor takes it.
+
+    barriers: (CTA, offset in shared memory, count) of what is initialised before the roles start. writers: by number,
+    role and node. stores: (role, node, buffers, offset in the output, bytes) of each. shared, output: bytes.
+    """
+
+    pipeline: Pipeline
+    programs: tuple[Program, ...]
+    roles: tuple[Lowered, ...]
+    barriers: tuple[tuple[int, int, int], ...]
+    writers: dict[int, tuple[str, int]]
+    stores: tuple[tuple[str, int, Access, int], ...]
+    shared: int
+    output: int
+    largest: int
+    """Bytes of the largest copy."""
+
+    @cached_property
+    def nodes(self) -> dict[str, tuple[Node, ...]]:
+        """The program of each role."""
+        return {program.name: program.nodes for program in self.programs}
+
+    @cached_property
+    def written(self) -> dict[int, tuple[Hashable, tuple[Access, ...]]]:
+        """By number, the tag of what is written, and where."""
+        accesses: Counter[tuple[str, int]] = Counter()
+        found: dict[int, tuple[Hashable, tuple[Access, ...]]] = {}
+        for number, key in self.writers.items():
+            operation = self.nodes[key[0]][key[1]].operation
+            if isinstance(operation, op.Load):
+                found[number] = operation.tag, tuple(access for access, _ in operation.destinations)
+            elif isinstance(operation, op.Touch):
+                nth, accesses[key] = accesses[key], accesses[key] + 1
+                found[number] = operation.tags[nth], (operation.accesses[nth],)
+        return found
+
+    @property
+    def cluster(self) -> int:
+        return self.pipeline._shape.size
+
+    @property
+    def warps(self) -> int:
+        """Warps of a CTA that roles have."""
+        return max(role.warp + role.warps for role in self.roles)
+
+
+def lower(pipeline: Pipeline) -> Plan:
+    """The instructions of all roles; raises SpecError for what the executor cannot do."""
+    programs = trace_programs(pipeline)
+    lowering = _Lowering(pipeline, programs)
+    roles, free = [], [0] * pipeline._shape.size
+    for program in programs:
+        cta, threads = program.me.cta, program.me.threads
+        if threads % WARPGROUP == 0:
+            free[cta] = -(-free[cta] // 4) * 4
+        instructions = tuple(lowering.role(program))
+        roles.append(Lowered(program.name, cta, free[cta], threads, instructions))
+        free[cta] += roles[-1].warps
+    if (max(free) + 1) * WARP > CTA_THREADS:
+        raise SpecError(
+            f"the roles need {max(free)} warps of a CTA, and one more watches: {CTA_THREADS // WARP} is most"
+        )
+    regions = {region.object: region for region in pipeline.layout.regions}
+    shared = max((region.stop for region in regions.values() if region.space == "shared"), default=0)
+    if shared > MOST_SHARED:
+        raise SpecError(f"{shared} bytes of shared memory: a CTA has {MOST_SHARED}; give smaller stages, or fewer")
+    barriers = tuple(
+        (regions[name].cta, regions[name].start, count) for name, count in pipeline.layout.arrivals.items()
+    )
+    synced = [replace(role, instructions=_with_threads(role, free)) for role in roles]
+    return Plan(
+        pipeline,
+        programs,
+        tuple(synced),
+        barriers,
+        lowering.writers,
+        tuple(lowering.stores),
+        shared,
+        lowering.output,
+        lowering.largest,
+    )
+
+
+def _with_threads(role: Lowered, warps: list[int]) -> tuple[Instruction, ...]:
+    """__syncthreads waits for all warps of the CTA that have a role."""
+    return tuple(replace(one, b=warps[role.cta] * WARP) if one.code == "cta_sync" else one for one in role.instructions)
+
+
+def _by_some(operation: op.Operation, threads: int) -> tuple[bool, bool]:
+    """Whether the warps of a role must meet before an operation that only some of its threads execute, and after it:
+    the specification takes a role's step for one step of them all.
+    """
+    if threads <= WARP:
+        return False, False
+    match operation:
+        case op.Arrive():
+            return operation.count < threads and operation.count != -(-threads // WARP), False
+        case op.Load() | op.Store() | op.Transaction() | op.Init() | op.Inval():
+            return True, False
+        case op.Group():
+            return False, operation.kind in ("bulk_wait", "bulk_wait_read")
+        case op.Wait() | op.Touch() | op.Fence() | op.NamedSync() | op.CtaSync() | op.WarpSync():
+            return False, False
+        case op.ClusterArrive() | op.ClusterWait() | op.Choose() | op.Setmaxnreg():
+            return False, False
+        case _:
+            assert_never(operation)
+
+
+class _Lowering:
+    def __init__(self, pipeline: Pipeline, programs: tuple[Program, ...]) -> None:
+        self.pipeline = pipeline
+        self.parts = {
+            name: [one for one in programs if one.role == name] for name in sorted({p.role for p in programs})
+        }
+        names = dict.fromkeys((*self.parts, *(f"{program.name}." for program in programs)))
+        self.meetings = {name: number for number, name in enumerate(names)}
+        if len(names) > MEETINGS:
+            raise SpecError(f"{len(programs)} roles are too many for the executor")
+        self.regions = {region.object: region for region in pipeline.layout.regions}
+        self.writers: dict[int, tuple[str, int]] = {}
+        self.stores: list[tuple[str, int, Access, int]] = []
+        self.output = self.largest = 0
+
+    def role(self, program: Program) -> Iterable[Instruction]:
+        groups: list[list[Access]] = []
+        open: list[Access] = []
+        index = 0
+        while program.nodes[index].operation is not None or program.nodes[index].successors:
+            node = program.nodes[index]
+            operation = node.operation
+            if len(node.successors) > 1 or operation is None:
+                raise SpecError("the executor takes no branch: give a trip count, and no try_wait", node.source)
+            match operation:
+                case op.Touch(kind="mma"):
+                    open += operation.accesses
+                    if operation.commit:
+                        groups.append(open)
+                        open = []
+                    yield from self.reads(index, operation.accesses)
+                case op.Group(kind="mma_commit"):
+                    groups.append(open)
+                    open = []
+                    yield Instruction("nothing", index)
+                case op.Group(kind="mma_wait"):
+                    done, groups = groups[: len(groups) - operation.pending], groups[-operation.pending :]
+                    groups = groups if operation.pending else []
+                    yield Instruction("nothing", index)
+                    for group in done:
+                        yield from self.reads(index, group)
+                case op.WarpSync():
+                    yield self.meet(index, program.role, self.parts[program.role])
+                case op.NamedSync() if program.me.threads % WARP:
+                    why = f"bar.sync counts warps, and the executor gives {program.name} some that are not full"
+                    raise SpecError(why, node.source)
+                case (
+                    op.Init()
+                    | op.Inval()
+                    | op.Wait()
+                    | op.Arrive()
+                    | op.Transaction()
+                    | op.Load()
+                    | op.Touch()
+                    | op.Store()
+                    | op.Group()
+                    | op.Fence()
+                    | op.NamedSync()
+                    | op.CtaSync()
+                    | op.ClusterArrive()
+                    | op.ClusterWait()
+                    | op.Choose()
+                    | op.Setmaxnreg()
+                ):
+                    before, after = _by_some(operation, program.me.threads)
+                    meeting = self.meet(index, f"{program.name}.", [program])
+                    yield from (meeting,) * before
+                    yield from self.one(program.name, index, operation)
+                    yield from (meeting,) * after
+                case _:
+                    assert_never(operation)
+            (follower,) = node.successors.values()
+            if follower <= index:
+                raise SpecError("the executor takes no loop without end: give a trip count", node.source)
+            index = follower
+        for group in (*groups, open):  # in flight to the end, as no wait covers it
+            yield from self.reads(index, group)
+
+    def meet(self, index: int, role: str, parts: list[Program]) -> Instruction:
+        """Parts of a role, of one CTA, that go on together."""
+        warps = sum(-(-part.me.threads // WARP) for part in parts)
+        return Instruction("meet", index, self.meetings[role], warps)
+
+    def reads(self, index: int, accesses: Iterable[Access]) -> Iterable[Instruction]:
+        for access in accesses:
+            yield Instruction("read", index, *self.bytes_of(access), object=access.object)
+
+    def bytes_of(self, access: Access) -> tuple[int, int]:
+        if access.space == "registers":
+            return 0, 0
+        if access.space != "shared":
+            raise SpecError(f"the executor has no {access.space} memory for {access.object}")
+        return access.start, access.stop - access.start
+
+    def number(self, role: str, index: int) -> int:
+        self.writers[len(self.writers) + 1] = (role, index)
+        return len(self.writers)
+
+    def at(self, barrier: str) -> int:
+        return self.regions[barrier].start
+
+    def one(self, role: str, index: int, operation: op.Operation) -> Iterable[Instruction]:
+        match operation:
+            case op.Wait():
+                if operation.kind != "wait":
+                    raise SpecError(f"the executor cannot do {operation!r}")
+                if isinstance(operation.phase, op.Token):
+                    yield Instruction("wait_token", index, self.at(operation.barrier))
+                else:
+                    yield Instruction("wait", index, self.at(operation.barrier), int(operation.phase) & 1)
+            case op.Arrive():
+                expect = -1 if operation.expect is None else operation.expect
+                yield Instruction(
+                    operation.kind, index, self.at(operation.barrier), operation.count, expect, operation.cta
+                )
+            case op.Transaction():
+                at = self.at(operation.barrier)
+                yield Instruction("transaction", index, at, operation.bytes, d=operation.cta)
+            case op.Load():
+                yield self.load(role, index, operation)
+            case op.Touch():
+                yield from self.touch(role, index, operation)
+            case op.Store():
+                for source in operation.sources:
+                    wrong = misaligned_copy("the executor's store of", source.object, *self.bytes_of(source))
+                    if wrong:
+                        raise SpecError(wrong)
+                    self.stores.append((role, index, source, self.output))
+                    yield Instruction("store", index, *self.bytes_of(source), self.output, object=source.object)
+                    self.output += source.stop - source.start
+            case op.Group():
+                yield self.group(index, operation)
+            case op.Fence():
+                yield Instruction(FENCES[operation.kind], index)
+            case op.NamedSync():
+                yield Instruction(
+                    "named_sync" if operation.blocks else "named_arrive", index, operation.id, operation.threads
+                )
+            case op.CtaSync():
+                yield Instruction("cta_sync", index)
+            case op.Init():
+                yield Instruction("init", index, self.at(operation.barrier), operation.count)
+            case op.Inval():
+                yield Instruction("inval", index, self.at(operation.barrier))
+            case op.Setmaxnreg():
+                yield Instruction("nothing", index)
+            case op.WarpSync() | op.ClusterArrive() | op.ClusterWait() | op.Choose():
+                raise SpecError(f"the executor cannot do {operation!r}")
+            case _:
+                assert_never(operation)
+
+    def touch(self, role: str, index: int, operation: op.Touch) -> Iterable[Instruction]:
+        match operation.kind:
+            case "read" | "mma":
+                yield from self.reads(index, operation.accesses)
+            case "write":
+                for access in operation.accesses:
+                    number = self.number(role, index)
+                    yield Instruction("write", index, *self.bytes_of(access), d=number, object=access.object)
+            case _:
+                assert_never(operation.kind)
+
+    def group(self, index: int, operation: op.Group) -> Instruction:
+        match operation.kind:
+            case "mma_commit" | "mma_wait":
+                return Instruction("nothing", index)
+            case "bulk_commit":
+                return Instruction("bulk_commit", index)
+            case "bulk_wait" | "bulk_wait_read":
+                if operation.pending >= GROUPS:
+                    raise SpecError(f"the executor's wait_group leaves {GROUPS - 1} groups pending at most")
+                return Instruction(operation.kind, index, operation.pending)
+            case _:
+                assert_never(operation.kind)
+
+    def load(self, role: str, index: int, operation: op.Load) -> Instruction:
+        start, size = self.bytes_of(operation.write)
+        if size != operation.bytes:
+            raise SpecError(f"{operation.write.object} has {size} bytes, and the copy {operation.bytes}")
+        mask = 0
+        if operation.also:
+            mask = sum(1 << access.cta for access, _ in operation.destinations)
+        self.largest = max(self.largest, size)
+        number = self.number(role, index)
+        return Instruction(
+            "load", index, start, size, self.at(operation.barrier), number, mask, object=operation.write.object
+        )

@@ -1,0 +1,131 @@
+"""What each property means, where the PTX ISA says so, and the usual fix: the text of `verify explain`."""
+
+from __future__ import annotations
+
+from sm90_verify.result import PROPERTIES
+from sm90_verify.spec.errors import SpecError
+
+_TEXTS = {
+    "deadlock": (
+        "Some role can never run again and has not finished.",
+        "A wait (mbarrier try_wait, bar.sync, setmaxnreg.inc) blocks until others do something. In the state that "
+        "is shown, nobody can do it any more, whatever the schedule.",
+        "PTX ISA 9.7.13.15 (mbarrier), 9.7.13.1 (barrier)",
+        "Compare the count of mbarrier.init with the arrivals that really happen in a phase; give producer and "
+        "consumer the same trip count; start the producer in phase 1; release every stage that is waited for.",
+    ),
+    "race": (
+        "Two accesses to overlapping bytes, one of them a write, that nothing orders.",
+        "An asynchronous access (TMA load or store, WGMMA) is in progress from the instruction that starts it "
+        "until the instruction that waits for its completion. The other access can start before that.",
+        "PTX ISA 8.8 (memory model), 9.7.9.25 (bulk copies), 9.7.15 (wgmma)",
+        "Release a stage only after the wait_group that covers its reads; wait for the full barrier before "
+        "reading; wait for the bulk group in the thread that committed it, then meet at a barrier, before "
+        "rewriting its source.",
+    ),
+    "stale-read": (
+        "A role reads other data than that of the iteration that it waited for.",
+        "The buffer still holds, or already holds, what another iteration wrote there.",
+        "PTX ISA 9.7.13.15.16 (test_wait, try_wait)",
+        "Carry index and phase in one PipelineState and advance it once per iteration, on both sides alike.",
+    ),
+    "phase-lapped": (
+        "A wait can be two phases behind its barrier, or pass on an earlier phase than it is meant for.",
+        "A wait is defined for the current phase and the one just before it. One bit of parity cannot tell phase "
+        "n from phase n + 2, so a barrier that is free to run ahead makes the wait pass, or block, by accident.",
+        "PTX ISA 9.7.13.15.16",
+        "Let every waiter arrive on something that the barrier's next phase depends on; keep the phase across "
+        "tiles; use the same period for the parity as for the slot.",
+    ),
+    "arrival-count": (
+        "More arrivals in a phase than the barrier expects, or fewer than it can ever get.",
+        "The pending count must not go below zero. If it cannot reach zero either, the phase never completes.",
+        "PTX ISA 9.7.13.15.2 to .5, .13",
+        "Initialise the barrier with the number of arrivals of one phase: threads that arrive, not threads that "
+        "exist; one for an elected thread.",
+    ),
+    "tx-count": (
+        "Bytes expected and bytes delivered differ, or the tx-count leaves its range of +-(2^20-1).",
+        "A phase completes when the pending count and the tx-count are both zero. Bytes that were not expected "
+        "make it complete too early or never.",
+        "PTX ISA 9.7.13.15.5, .11, .12; 9.7.9.25.4",
+        "Expect exactly the bytes of all copies that signal the barrier in the phase: full boxes, also where they "
+        "stick out of the tensor; for multicast, the bytes that this CTA receives.",
+    ),
+    "barrier-init": (
+        "A count outside 1 to 2^20-1, a use before the initialisation is visible, a live barrier initialised again, or "
+        "data over a live barrier.",
+        "init makes the object; until it is visible to the thread (and to the async proxy) nothing may use it, "
+        "and until inval it may not be initialised again, nor may anything but mbarrier operations touch its bytes.",
+        "PTX ISA 9.7.13.15.1, .9, .10; 9.7.13.4",
+        "One thread: init, fence.mbarrier_init. All threads: __syncthreads (or a cluster barrier) before the "
+        "first use. Before its bytes hold data: the last use of all threads, a barrier, mbarrier.inval by one thread, "
+        "which executes fence.proxy.async if a bulk copy or a wgmma comes next, and a barrier.",
+    ),
+    "missing-fence": (
+        "Bytes written through the generic proxy reach an access through the async proxy without a proxy fence.",
+        "TMA and WGMMA read shared memory through the async proxy. Each thread that wrote with ordinary stores "
+        "must execute fence.proxy.async itself, before the barrier that lets the other one go on.",
+        "PTX ISA 8.6, 9.7.13.4",
+        "Write, fence.proxy.async by every writer, barrier, then the TMA store or WGMMA.",
+    ),
+    "exit-hazard": (
+        "A CTA can finish while something still targets its shared memory, or with its own asynchronous work "
+        "outstanding.",
+        "A copy that lands after its CTA has exited writes memory that belongs to somebody else.",
+        "PTX ISA 9.7.9.25",
+        "Wait for every copy that was issued: the same trip counts on both sides, producer_tail in a cluster.",
+    ),
+    "smem-overlap": (
+        "Two objects share bytes that the layout does not declare as reused.",
+        "A buffer lies over another one or over a barrier that lives from the start to the end, or a copy runs over "
+        "the end of its buffer into something else.",
+        "PTX ISA 9.7.9.25.4, 9.7.13.15.10",
+        "Move one of them, or make the copy shorter. If two buffers are meant to share their bytes, say so with "
+        "`shares=`; their accesses are then checked for races. Over a live barrier there can be no data, whatever is "
+        "declared: execute mbarrier.inval first, and let the data come after it; the accesses are checked for that.",
+    ),
+    "named-barrier": (
+        "The id, thread count or participants of a named barrier do not add up.",
+        "Ids are 0 to 15, counts multiples of 32, all instructions of one generation name the same count, and a "
+        "warp arrives once in a generation.",
+        "PTX ISA 9.7.13.1",
+        "Count every warp that executes sync or arrive with this id; use sync on both sides where one can run ahead.",
+    ),
+    "register-pool": (
+        "setmaxnreg requests that cannot all be granted.",
+        "setmaxnreg.inc blocks until the CTA's pool has the registers that it asks for.",
+        "PTX ISA 9.7.20.5",
+        "The sum over all warps of the registers after the changes must not exceed the registers at launch, and "
+        "every warp of the warpgroup must execute the instruction.",
+    ),
+    "unobserved-phase": (
+        "An arrival in a phase although nobody has seen the phase before it complete.",
+        "Before any thread arrives in a phase, some thread must have seen the phase before complete, by a test_wait or "
+        "try_wait that gave true. Without it the barrier can run ahead of those who wait on it; whether a wait can "
+        "really be lapped is what phase-lapped says.",
+        "PTX ISA 9.7.13.15.4",
+        "Let the arriving role, or one that it waits for, wait for the phase before; set observation = False on the "
+        "pipeline to look only at waits that can really be lapped.",
+    ),
+}
+
+
+def what_is(id: str) -> str:
+    """What a property is violated by, in one sentence without its full stop; SpecError for an unknown one."""
+    return _text(id)[0].rstrip(".")
+
+
+def _text(id: str) -> tuple[str, str, str, str]:
+    if id not in _TEXTS:
+        raise SpecError(f"no property {id!r}: use one of {', '.join(PROPERTIES)}")
+    return _TEXTS[id]
+
+
+def explain(id: str, width: int = 100) -> str:
+    """The explanation of a property; SpecError for an unknown one."""
+    import textwrap
+
+    what, why, section, fix = _text(id)
+    parts = [f"{id}: {what}", why, f"Source: {section}.", f"Usual fix: {fix}"]
+    return "\n\n".join(textwrap.fill(part, width) for part in parts)

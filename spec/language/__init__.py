@@ -1,0 +1,1 @@
+"""What a user writes, and how it becomes a kernel."""

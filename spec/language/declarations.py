@@ -1,0 +1,111 @@
+"""What the class body of a pipeline declares: barriers, buffers and roles."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from sm90_verify.spec.errors import Source, SpecError, here, place_of
+from sm90_verify.spec.ptx import operations as op
+
+Body: TypeAlias = Generator[op.Operation, Any, Any]
+
+
+Parameter: TypeAlias = int | str | Callable[[Any], int]
+"""A number, the name of a parameter of the pipeline, or a function of the pipeline."""
+
+
+@dataclass(frozen=True)
+class BarrierDeclaration:
+    """What barrier() declares."""
+
+    arrivals: Parameter = 1
+    slots: Parameter = "stages"
+    initialised: bool = True
+    address: int | None = None
+    where: Source | None = field(default_factory=here, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class TileDeclaration:
+    """What tile() declares."""
+
+    bytes: Parameter = 1024
+    slots: Parameter = "stages"
+    shares: str | tuple[str, ...] = ()
+    address: int | None = None
+    offset: Parameter = 0
+    stride: Parameter | None = None
+    space: str = "shared"
+    holds: Hashable | Callable[[Any], Hashable] = None
+    where: Source | None = field(default_factory=here, compare=False, repr=False)
+
+
+def barrier(
+    arrivals: Parameter = 1, slots: Parameter = "stages", *, initialised: bool = True, address: int | None = None
+) -> Any:
+    """An array of mbarriers, one per stage unless `slots` says otherwise, initialised before the roles start.
+
+    arrivals: the count of mbarrier.init. initialised=False leaves the init to a role. address: first byte, if it
+    matters.
+    """
+    return BarrierDeclaration(arrivals, slots, initialised, address)
+
+
+def tile(
+    bytes: Parameter = 1024,
+    slots: Parameter = "stages",
+    *,
+    shares: str | tuple[str, ...] = (),
+    address: int | None = None,
+    offset: Parameter = 0,
+    stride: Parameter | None = None,
+    space: str = "shared",
+    holds: Hashable | Callable[[Any], Hashable] = None,
+) -> Any:
+    """An array of buffers of `bytes` bytes each, one per stage unless `slots` says otherwise.
+
+    shares: the name of another tile, or of a barrier while that is dead, whose bytes this one is meant to overlay,
+    `offset` bytes from its start. address: first byte, if the layout matters. stride: bytes from slot to slot. space:
+    "shared", "global" or "registers". holds: the tag of what is there at the start.
+    """
+    return TileDeclaration(bytes, slots, shares, address, offset, stride, space, holds)
+
+
+@dataclass(frozen=True)
+class RoleDeclaration:
+    """A role's body and the threads that run it."""
+
+    body: Callable[..., Body]
+    threads: Parameter
+    copies: Parameter
+    split: tuple[int, ...]
+    ctas: tuple[int, ...] | None = None
+
+
+def role(
+    *,
+    threads: Parameter | None = None,
+    warps: int = 0,
+    warpgroups: int = 0,
+    copies: Parameter = 1,
+    split: tuple[int, ...] = (),
+    ctas: tuple[int, ...] | None = None,
+) -> Callable[[Callable[..., Body]], RoleDeclaration]:
+    """Marks a generator method as a role of `threads` threads (or 32 * warps, or 128 * warpgroups).
+
+    copies: as many instances of the role, each with its own threads. split: representatives of one role, by number of
+    threads, where not all threads do the same: (1, 31) is a warp with an elected lane. ctas: the CTAs of the cluster
+    that have the role, all unless said. The body may take `at` (the state of this iteration) and `me` (a Threads).
+    """
+    count = threads if threads is not None else 32 * warps + 128 * warpgroups or 32
+
+    def declare(body: Callable[..., Body]) -> RoleDeclaration:
+        if not inspect.isgeneratorfunction(body):
+            what = f"role {body.__name__} never yields: write `yield` in front of each operation"
+            raise SpecError(what, place_of(body))
+        return RoleDeclaration(body, count, copies, split, ctas)
+
+    return declare

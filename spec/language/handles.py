@@ -1,0 +1,264 @@
+"""What a role holds in its hands: barriers, buffers, and arrays of them; each method gives an operation to yield."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.state import Count, Phase, PipelineState
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT, COUNT_LIMIT
+from sm90_verify.spec.ptx.memory import Access, as_read, as_write
+
+
+class Owner(Protocol):
+    """The pipeline that the handles belong to."""
+
+    _cta: int
+    """The CTA whose role is running."""
+
+    def created(self, operation: op.Operation) -> op.Operation: ...
+
+
+class Barrier:
+    """One mbarrier, as a role sees it: each method gives an operation to yield."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        name: str,
+        cta: int = 0,
+        everywhere: Callable[[int], Barrier] | None = None,
+        write: Access | None = None,
+    ) -> None:
+        """write: its bytes, where a buffer lies in them too."""
+        self._owner, self.name, self.cta, self._everywhere, self._write = owner, name, cta, everywhere, write
+
+    def on(self, cta: int) -> Barrier:
+        """The barrier at the same place in the shared memory of another CTA (mapa): only arrivals and bytes reach
+        it.
+        """
+        return self if self._everywhere is None else self._everywhere(cta)
+
+    @property
+    def _target(self) -> int:
+        """The CTA for the .shared::cluster form of an operation, -1 for the .shared::cta form."""
+        return -1 if self.cta == self._owner._cta else self.cta
+
+    def wait(self, phase: int | Phase | op.Token) -> op.Operation:
+        """Loop around mbarrier.try_wait with a parity, or with the token of an arrive: blocks until it has
+        completed.
+        """
+        return self._new(op.Wait(self.name, self._phase(phase), remote=self._target >= 0))
+
+    def try_wait(self, phase: int | Phase | op.Token) -> op.Operation:
+        """One mbarrier.try_wait: the yield gives True, or False (not completed, or the system's time limit)."""
+        return self._new(op.Wait(self.name, self._phase(phase), "try_wait", self._target >= 0))
+
+    def test_wait(self, phase: int | Phase | op.Token) -> op.Operation:
+        """One mbarrier.test_wait: the yield gives True or False and never blocks."""
+        return self._new(op.Wait(self.name, self._phase(phase), "test_wait", self._target >= 0))
+
+    def arrive(self, count: int = 1) -> op.Operation:
+        """mbarrier.arrive by `count` threads (or with that count operand); the yield gives its token."""
+        return self._new(op.Arrive(self.name, _threads(count), cta=self._target))
+
+    def arrive_expect_tx(self, bytes: int, count: int = 1) -> op.Operation:
+        """mbarrier.arrive.expect_tx by `count` threads, each expecting `bytes`."""
+        number(_bytes(bytes) * _threads(count), "bytes expected by all threads together")
+        return self._new(op.Arrive(self.name, count, expect=bytes, cta=self._target))
+
+    def arrive_no_complete(self, count: int = 1) -> op.Operation:
+        """mbarrier.arrive.noComplete."""
+        return self._new(op.Arrive(self.name, _threads(count), kind="no_complete", cta=self._target))
+
+    def arrive_drop(self, count: int = 1, expect: int | None = None) -> op.Operation:
+        """mbarrier.arrive_drop{.expect_tx}."""
+        expected = None if expect is None else _bytes(expect)
+        return self._new(op.Arrive(self.name, _threads(count), expect=expected, kind="drop", cta=self._target))
+
+    def expect_tx(self, bytes: int) -> op.Operation:
+        """mbarrier.expect_tx: announces bytes without arriving."""
+        return self._new(op.Transaction(self.name, _bytes(bytes), self._target))
+
+    def complete_tx(self, bytes: int) -> op.Operation:
+        """mbarrier.complete_tx: simulates that many bytes arriving."""
+        return self._new(op.Transaction(self.name, -_bytes(bytes), self._target))
+
+    def init(self, count: int) -> op.Operation:
+        """mbarrier.init."""
+        return self._new(op.Init(self.name, count, self._target >= 0, self._write))
+
+    def inval(self) -> op.Operation:
+        """mbarrier.inval."""
+        return self._new(op.Inval(self.name, self._target >= 0, self._write))
+
+    def _phase(self, phase: int | Phase | op.Token) -> int | Phase | op.Token:
+        if isinstance(phase, op.Token) and phase.barrier != self.name:
+            raise SpecError(
+                f"the token of an arrive on {phase.barrier} says nothing about {self.name}: wait on its own"
+            )
+        return _parity(phase)
+
+    def _new(self, operation: op.Operation) -> op.Operation:
+        return self._owner.created(operation)
+
+    def __bool__(self) -> bool:
+        raise SpecError(f"{self.name} has no truth value: yield {self.name}.test_wait(phase) gives one")
+
+
+class Tile:
+    """One buffer, as a role sees it. `tag` names the data: a read with a tag must find what was written with that
+    tag.
+    """
+
+    def __init__(
+        self, owner: Owner, access: Access, tag: Hashable, everywhere: Callable[[int], Tile] | None = None
+    ) -> None:
+        self._owner, self.access, self.tag, self._everywhere = owner, access, tag, everywhere
+        self.bytes = access.stop - access.start
+
+    def on(self, cta: int) -> Tile:
+        """The buffer at the same place in the shared memory of another CTA (distributed shared memory)."""
+        return self if self._everywhere is None else self._everywhere(cta)
+
+    def of(self, tag: Hashable) -> Tile:
+        """The buffer for data with another tag than that of the state which picked it."""
+        return Tile(self._owner, self.access, tag, self._everywhere)
+
+    def load(
+        self,
+        signals: Barrier,
+        bytes: int | None = None,
+        tag: Hashable = None,
+        pieces: int = 1,
+        multicast: Sequence[int] | None = None,
+    ) -> op.Operation:
+        """TMA or cp.async.bulk into this buffer, whose `bytes` are signalled on a barrier, in one or more pieces.
+
+        multicast: the CTAs of the mask (.multicast::cluster); each gets the bytes, and the signal, at the same place.
+        """
+        count = number(self.bytes if bytes is None else bytes, "bytes of a bulk copy")
+        number(pieces, "pieces of a bulk copy", least=1)
+        if isinstance(signals, Array) and signals.slots == 1:
+            signals = signals[0]
+        if not isinstance(signals, Barrier):
+            name = getattr(signals, "name", repr(signals))
+            raise SpecError(f"a bulk copy that signals {name}: name one barrier, for example signals=self.full[at]")
+        if count < BULK_ALIGNMENT or count % (BULK_ALIGNMENT * pieces):
+            raise SpecError(
+                f"a bulk copy of {count} bytes in {pieces} pieces: use a positive multiple of {BULK_ALIGNMENT} for each"
+            )
+        if multicast is None:
+            (write, barrier), *also = [(self._first(count), signals.name)]
+        elif not multicast or len(set(multicast)) != len(multicast):
+            raise SpecError(f"a multicast to {list(multicast)}: name at least one CTA, each once")
+        else:
+            (write, barrier), *also = [(self.on(cta)._first(count), signals.on(cta).name) for cta in multicast]
+        return self._owner.created(op.Load(write, barrier, count, self._tag(tag), pieces, tuple(also)))
+
+    def _first(self, count: int) -> Access:
+        return replace(self.access, stop=self.access.start + count, write=True, proxy="async")
+
+    def mma(self, tag: Hashable = None, *, commit: bool = True) -> op.Operation:
+        """wgmma.mma_async that reads this buffer until its group is waited for; `commit` closes the group at once."""
+        return self._owner.created(op.Touch("mma", (as_read(self.access, "async"),), (self._tag(tag),), commit))
+
+    def read(self, tag: Hashable = None) -> op.Operation:
+        """Ordinary loads (ld.shared, ldmatrix) of this buffer, complete at once."""
+        return self._owner.created(op.Touch("read", (as_read(self.access, "generic"),), (self._tag(tag),)))
+
+    def write(self, tag: Hashable = None) -> op.Operation:
+        """Ordinary stores (st.shared, stmatrix) to this buffer."""
+        return self._owner.created(op.Touch("write", (as_write(self.access, "generic"),), (self._tag(tag),)))
+
+    def store(self, to: Tile | None = None, tag: Hashable = None, tensormap: Tile | None = None) -> op.Operation:
+        """TMA store of this buffer: reads it and its tensormap, then writes `to`, until its bulk group is waited
+        for.
+        """
+        destination = None if to is None else as_write(one_tile(to).access, "async")
+        described = None if tensormap is None else as_read(one_tile(tensormap).access, "async")
+        reads = (as_read(self.access, "async"),)
+        return self._owner.created(op.Store(reads, (self._tag(tag),), destination, described))
+
+    def _tag(self, tag: Hashable) -> Hashable:
+        return plain_tag(self.tag if tag is None else tag)
+
+    def __bool__(self) -> bool:
+        raise SpecError(f"{self.access.object} has no truth value: its contents are not part of the model")
+
+
+class Array:
+    """The slots of a declaration: index it with a PipelineState, a count reduced by %, or a plain number."""
+
+    def __init__(self, name: str, slots: int, get: Callable[[int, Hashable], Any], bytes: int = 0) -> None:
+        self.name, self.slots, self._get, self.bytes = name, slots, get, bytes
+
+    def __getitem__(self, at: int | PipelineState) -> Any:
+        if not isinstance(at, PipelineState | Count | int):
+            raise SpecError(f"{self.name}[{at!r}]: index it with a pipeline state or a number")
+        index, tag = (at.index, at.tag) if isinstance(at, PipelineState) else (at.__index__(), None)
+        if not 0 <= index < self.slots:
+            raise SpecError(f"{self.name}[{index}]: it has {self.slots} slots, 0 to {self.slots - 1}")
+        return self._get(index, tag)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self.slots == 1 and hasattr(Barrier if self.bytes == 0 else Tile, name):
+            return getattr(self._get(0, None), name)
+        kind = Barrier if self.bytes == 0 else Tile
+        if not hasattr(kind, name):
+            verbs = ", ".join(verb for verb in vars(kind) if not verb.startswith("_"))
+            raise SpecError(f"{self.name} has no {name!r}: it has {verbs}")
+        raise SpecError(f"{self.name}.{name}: index it first, for example {self.name}[at].{name}")
+
+    def __bool__(self) -> bool:
+        raise SpecError(f"{self.name} has no truth value: a role can only ask for what it was given or has waited for")
+
+
+def one_tile(handle: object) -> Tile:
+    """The buffer that an argument names: a tile, or an array of one slot."""
+    if isinstance(handle, Array) and handle.slots == 1:
+        handle = handle[0]
+    if not isinstance(handle, Tile):
+        name = getattr(handle, "name", repr(handle))
+        raise SpecError(f"{name} is not one buffer: name one, for example self.a[at]")
+    return handle
+
+
+def _parity(phase: int | Phase | op.Token) -> int | Phase | op.Token:
+    if isinstance(phase, op.Token):
+        return phase
+    if not isinstance(phase, int):
+        raise SpecError(f"a wait with {phase!r}: use the phase of a state, a parity, or the token of an arrive")
+    if phase not in (0, 1):
+        raise SpecError(f"a wait with phase {phase}: parity is 0 or 1 (write phase & 1)")
+    return phase
+
+
+def number(value: object, what: str, most: int = COUNT_LIMIT, least: int = 0) -> int:
+    """The value, if it is a number in the range."""
+    if not isinstance(value, int) or not least <= value <= most:
+        raise SpecError(f"{what}: {value!r}, use a number from {least} to {most}")
+    return value
+
+
+def _threads(count: int) -> int:
+    return number(count, "arrivals")
+
+
+def _bytes(count: int) -> int:
+    return number(count, "bytes")
+
+
+def plain_tag(tag: Hashable) -> Hashable:
+    if isinstance(tag, Count | PipelineState):
+        return tag.tag
+    if isinstance(tag, tuple):
+        return tuple(plain_tag(part) for part in tag)
+    if not isinstance(tag, Hashable):
+        raise SpecError(f"the tag {tag!r}: a tag is a number, a string, a count, a state or a tuple of them")
+    return tag

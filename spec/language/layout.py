@@ -1,0 +1,213 @@
+"""Where barriers and buffers lie: byte ranges per memory space, and which overlaps are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sm90_verify.spec.errors import SpecError, placed
+from sm90_verify.spec.language.declarations import BarrierDeclaration, TileDeclaration
+from sm90_verify.spec.language.handles import Array, Barrier, Tile
+from sm90_verify.spec.ptx.limits import COUNT_LIMIT
+
+if TYPE_CHECKING:
+    from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.layout import Layout, Region
+from sm90_verify.spec.ptx.limits import MBARRIER_BYTES
+
+ALIGNMENT = 128
+"""Of what is declared without an address."""
+
+
+class Component:
+    """A part of a pipeline that brings its own barriers or buffers, declared as a class attribute of the pipeline.
+
+    `arrays` gives its declarations by name; they become `<attribute>.<name>` of the owner and attributes of the
+    component.
+    """
+
+    def arrays(self, owner: Pipeline) -> Mapping[str, BarrierDeclaration | TileDeclaration]:
+        raise SpecError(f"{type(self).__name__} must say which barriers and buffers it has")
+
+    def bind(self, owner: Pipeline, prefix: str, arrays: dict[str, Array]) -> Component:
+        """The component with its owner and its arrays in place; a copy, so that a class attribute serves many
+        owners.
+        """
+        bound = object.__new__(type(self))
+        bound.__dict__.update(self.__dict__, owner=owner, prefix=prefix, **arrays)
+        return bound
+
+
+def lay_out(pipeline: Pipeline) -> Layout:
+    """Places every declaration of the pipeline's class, binds its arrays and components, and gives their byte
+    ranges.
+    """
+    declared = _declarations(pipeline)
+    _check(pipeline, declared)
+    regions: list[Region] = []
+    arrivals: dict[str, int] = {}
+    starts: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    holds: dict[str, Hashable] = {}
+    free = {"shared": 0, "global": 0, "registers": 0}
+    highest = [d.address + _extent(pipeline, d) for d in declared.values() if d.address is not None]
+    free["shared"] = _align(max(highest, default=0))
+    for name, declaration in declared.items():
+        slots = counts[name] = _slots(pipeline, name, declaration)
+        size = MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else _bytes(pipeline, name, declaration)
+        space = "shared" if isinstance(declaration, BarrierDeclaration) else declaration.space
+        stride = size
+        group: frozenset[str] = frozenset()
+        start = declaration.address
+        if isinstance(declaration, TileDeclaration):
+            stride = size if declaration.stride is None else pipeline.value(declaration.stride)
+            shares = (declaration.shares,) if isinstance(declaration.shares, str) else declaration.shares
+            group = frozenset(shares)
+            if start is None and shares:
+                start = starts[shares[0]] + pipeline.value(declaration.offset)
+        if start is None:
+            start = _align(free[space])
+            free[space] = start + max(stride, size) * slots
+        starts[name] = start
+        for slot, cta in ((slot, cta) for slot in range(slots) for cta in _ctas_of(pipeline, space)):
+            label = pipeline._shape.home(cta) * (space != "global") + (f"{name}[{slot}]" if slots > 1 else name)
+            at = start + stride * slot
+            regions.append(Region(label, space, at, at + size, group, name, cta))
+            if isinstance(declaration, TileDeclaration) and declaration.holds is not None:
+                holds[label] = declaration.holds(pipeline) if callable(declaration.holds) else declaration.holds
+        if isinstance(declaration, BarrierDeclaration):
+            count = pipeline.value(declaration.arrivals)
+            if declaration.initialised:
+                arrivals.update((region.object, count) for region in regions if region.declaration == name)
+    barriers = tuple(name for name, declaration in declared.items() if isinstance(declaration, BarrierDeclaration))
+    under = _under(regions, barriers)
+    _bind(pipeline, declared, regions, {region.object for found in under.values() for region in found})
+    places = {name: declaration.where for name, declaration in declared.items()}
+    return Layout(tuple(regions), arrivals, barriers, counts, holds, places, under)
+
+
+def _under(regions: list[Region], barriers: tuple[str, ...]) -> dict[str, tuple[Region, ...]]:
+    """By buffer, the barriers with which it has bytes in common."""
+    found: dict[str, tuple[Region, ...]] = {}
+    ordered = sorted((one for one in regions if one.space == "shared"), key=lambda one: (one.cta, one.start))
+    for index, one in enumerate(ordered):
+        for other in ordered[index + 1 :]:
+            if other.cta != one.cta or other.start >= one.stop:
+                break
+            for buffer, barrier in ((one, other), (other, one)):
+                if barrier.declaration in barriers and buffer.declaration not in barriers:
+                    found[buffer.object] = (*found.get(buffer.object, ()), barrier)
+    return found
+
+
+def _check(pipeline: Pipeline, declared: dict[str, BarrierDeclaration | TileDeclaration]) -> None:
+    """Refuses declarations whose numbers cannot be meant, each at its own line."""
+    before: list[str] = []
+    for name, declaration in declared.items():
+        with placed(declaration.where):
+            _slots(pipeline, name, declaration)
+            if isinstance(declaration, BarrierDeclaration):
+                count = pipeline.value(declaration.arrivals)
+                if not 0 <= count <= COUNT_LIMIT:
+                    raise SpecError(f"{name} expects {count} arrivals: use 1 to {COUNT_LIMIT}")
+            else:
+                _bytes(pipeline, name, declaration)
+                for other in (declaration.shares,) if isinstance(declaration.shares, str) else declaration.shares:
+                    if other not in before:
+                        raise SpecError(f"{name} shares bytes with {other!r}, which is not declared before it")
+        before.append(name)
+
+
+def _declarations(pipeline: Pipeline) -> dict[str, BarrierDeclaration | TileDeclaration]:
+    found: dict[str, BarrierDeclaration | TileDeclaration] = {}
+    for base in reversed(type(pipeline).__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, BarrierDeclaration | TileDeclaration):
+                found[name] = value
+            elif isinstance(value, Component):
+                for part, declaration in value.arrays(pipeline).items():
+                    found[f"{name}.{part}"] = declaration
+    return found
+
+
+def _bind(
+    pipeline: Pipeline,
+    declared: dict[str, BarrierDeclaration | TileDeclaration],
+    regions: list[Region],
+    crowded: Container[str],
+) -> None:
+    """crowded: barriers in whose bytes a buffer lies."""
+    parts: dict[str, dict[str, Array]] = {}
+    for name, declaration in declared.items():
+        mine = [region for region in regions if region.declaration == name]
+        array = _array(pipeline, name, declaration, mine, crowded)
+        component, _, part = name.rpartition(".")
+        if component:
+            parts.setdefault(component, {})[part] = array
+        else:
+            pipeline._arrays[name] = array
+    for base in reversed(type(pipeline).__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, Component):
+                object.__setattr__(pipeline, name, value.bind(pipeline, name, parts.get(name, {})))
+
+
+def _array(
+    pipeline: Pipeline,
+    name: str,
+    declaration: BarrierDeclaration | TileDeclaration,
+    regions: list[Region],
+    crowded: Container[str],
+) -> Array:
+    copies = len(_ctas_of(pipeline, regions[0].space)) if regions else 1
+
+    def place(index: int, cta: int) -> Region:
+        if not 0 <= cta < pipeline._shape.size:
+            raise SpecError(f"CTA {cta} of a cluster of {pipeline._shape.size}: use 0 to {pipeline._shape.size - 1}")
+        return regions[index * copies + (cta if copies > 1 else 0)]
+
+    if isinstance(declaration, BarrierDeclaration):
+
+        def barrier_on(index: int, cta: int) -> Barrier:
+            region = place(index, cta)
+            write = region.access(write=True) if region.object in crowded else None
+            return Barrier(pipeline, region.object, region.cta, lambda other: barrier_on(index, other), write)
+
+        return Array(name, len(regions) // copies, lambda index, tag: barrier_on(index, pipeline._cta))
+
+    def tile_on(index: int, cta: int, tag: Any) -> Tile:
+        return Tile(pipeline, place(index, cta).access(), tag, lambda other: tile_on(index, other, tag))
+
+    get = lambda index, tag: tile_on(index, pipeline._cta, tag)
+    return Array(name, len(regions) // copies, get, _bytes(pipeline, name, declaration))
+
+
+def _ctas_of(pipeline: Pipeline, space: str) -> range:
+    """The CTAs that have an instance of their own of what lies in a space."""
+    return range(1 if space == "global" else pipeline._shape.size)
+
+
+def _slots(pipeline: Pipeline, name: str, declaration: BarrierDeclaration | TileDeclaration) -> int:
+    slots = pipeline.value(declaration.slots)
+    if slots < 0:
+        raise SpecError(f"{name} has {slots} slots: use 0 or more")
+    return slots
+
+
+def _bytes(pipeline: Pipeline, name: str, declaration: TileDeclaration) -> int:
+    size = pipeline.value(declaration.bytes)
+    if size < 1:
+        raise SpecError(f"{name} has {size} bytes: use 1 or more")
+    return size
+
+
+def _extent(pipeline: Pipeline, declaration: BarrierDeclaration | TileDeclaration) -> int:
+    size = MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else pipeline.value(declaration.bytes)
+    stride = size
+    if isinstance(declaration, TileDeclaration) and declaration.stride is not None:
+        stride = pipeline.value(declaration.stride)
+    return stride * max(0, pipeline.value(declaration.slots) - 1) + size
+
+
+def _align(address: int) -> int:
+    return (address + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT

@@ -1,0 +1,332 @@
+"""The language in which a kernel's synchronisation is written down: a class with barriers, buffers and roles.
+
+A role is a Python generator, the kernel with the arithmetic left out. Control flow is ordinary Python; `yield` hands
+one operation to the hardware, and only there can another role run.
+
+    class DoubleBuffer(Pipeline):
+        stages = 2
+        full = barrier(arrivals=1)
+        empty = barrier(arrivals=1)
+        a = tile(bytes=16_384)
+
+        @role(warps=1)
+        def producer(self, at):
+            yield self.empty[at].wait(at.phase ^ 1)
+            yield self.full[at].arrive_expect_tx(self.a.bytes)
+            yield self.a[at].load(signals=self.full[at])
+
+A role that takes `at` is one iteration of the trip-count loop, with the PipelineState of that iteration. A role that
+does not is the whole program, and loops with `for _ in self.loop():`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, ClassVar, Protocol
+
+from sm90_verify.spec.errors import SpecError, here
+from sm90_verify.spec.language.declarations import (
+    BarrierDeclaration,
+    Body,
+    Parameter,
+    RoleDeclaration,
+    TileDeclaration,
+)
+from sm90_verify.spec.language.handles import Array, Tile, number, one_tile, plain_tag
+from sm90_verify.spec.language.state import Count, PipelineState, ring_period
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.limits import BULK_GROUPS, CTA_THREADS, MMA_GROUPS
+from sm90_verify.spec.ptx.memory import as_read, as_write
+
+
+class Tracer(Protocol):
+    """What follows a role while it runs; see spec.language.walk."""
+
+    def created(self, operation: op.Operation) -> None: ...
+
+    def new_loop(self) -> int: ...
+
+    def loop_head(self, loop: str, number: int, bounded: bool) -> bool: ...
+
+    def count_used(self) -> None: ...
+
+
+# ---------------------------------------------------------------- declarations
+
+
+# ---------------------------------------------------------------- the pipeline
+
+ENDLESS = ("all", "forever")
+"""What a number of iterations can be instead of a number."""
+
+
+class Pipeline:
+    """Base class of every model. Class attributes that are plain values are its parameters; keyword arguments set them,
+    to values of the same kind. A number that may be "all" or "forever" instead is annotated `int | str`.
+
+    stages: slots of barriers and tiles that do not say otherwise. trips: a number of iterations; "all" (every trip
+    count from 0 on, and no end); or "forever" (no end). registers: registers per thread at launch, for setmaxnreg.
+    cluster: "XxY" CTAs, each with its own roles, barriers and shared memory.
+    """
+
+    stages: int = 1
+    trips: int | str = "all"
+    registers: int = 168
+    cluster: str = "1x1"
+    met: bool = True
+    """All CTAs have started, and met, before the roles begin; otherwise a role must not reach into another CTA before a
+    barrier.cluster has shown that it runs.
+    """
+    strict: bool = False
+    """Demand a proxy fence between generic reads and the bulk copy that overwrites them, and no store in flight at
+    exit.
+    """
+    observation: bool = True
+    """Demand what the ISA does (9.7.13.15.4): before an arrival in a phase somebody has seen the phase before complete.
+    Without it, only waits that can really be lapped count.
+    """
+
+    default_period: ClassVar[int] = 0
+    _clusters: ClassVar[bool] = True
+    """Whether the kernel has a meaning in a cluster of several CTAs."""
+
+    def __init__(self, **parameters: Any) -> None:
+        self._tracer: Tracer | None = None
+        names = self.parameter_names()
+        for name, value in parameters.items():
+            if name not in names:
+                raise SpecError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}", here())
+            object.__setattr__(self, name, self._of_its_kind(name, value))
+        self._arrays: dict[str, Array] = {}
+        self._cta = 0
+        self._shape = Cluster.parse(self.cluster)
+        if self._shape.size > 1 and not self._clusters:
+            raise SpecError(f"cluster {self.cluster}: {self.name} stays in its CTA: use 1x1, or tma-async", here())
+        from sm90_verify.spec.language.layout import lay_out
+
+        self.layout = lay_out(self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and self.__dict__.get("_tracer") is not None:
+            raise SpecError(f"a role sets self.{name}, which all roles would share: keep it in a local variable")
+        object.__setattr__(self, name, value)
+
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """The class attributes that can be set, in declaration order, base classes first."""
+        found: dict[str, None] = {}
+        for base in reversed(cls.__mro__):
+            for name, value in vars(base).items():
+                if not name.startswith("_") and isinstance(value, int | str) and name != "default_period":
+                    found[name] = None
+        return tuple(found)
+
+    def _of_its_kind(self, name: str, value: Any) -> Any:
+        """A parameter's value; SpecError if it is of another kind than the default: "False" would count as true."""
+        default = getattr(type(self), name)
+        if isinstance(default, bool):
+            if value in (0, 1):
+                return bool(value)
+            kind = "True or False"
+        elif default in ENDLESS or any(
+            str(inspect.get_annotations(base).get(name)) == "int | str" for base in type(self).__mro__
+        ):
+            if isinstance(value, int) or value in ENDLESS:
+                return value
+            kind = "a number, 'all' or 'forever'"
+        else:
+            if isinstance(value, type(default)):
+                return value
+            kind = "a word" if isinstance(default, str) else "a number"
+        raise SpecError(f"{type(self).__name__}: parameter {name!r} is {kind}, not {value!r}", here())
+
+    @property
+    def shape(self) -> Cluster:
+        """The shape of the cluster."""
+        return self._shape
+
+    @property
+    def name(self) -> str:
+        return str(getattr(type(self), "_label", type(self).__name__))
+
+    def parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.parameter_names()}
+
+    def value(self, parameter: Parameter) -> int:
+        """A declaration's parameter as a number."""
+        if isinstance(parameter, str):
+            return int(getattr(self, parameter))
+        return parameter if isinstance(parameter, int) else parameter(self)
+
+    def created(self, operation: op.Operation) -> op.Operation:
+        """Tells the tracer of an operation, so that one that is never yielded is noticed."""
+        if self._tracer is not None:
+            self._tracer.created(operation)
+        return operation
+
+    # -- loops
+
+    def loop(self, trips: int | str | None = None, *, period: int = 0, name: str = "trips") -> Iterator[Any]:
+        """The trip-count loop: `trips` iterations, or with "all" every number of them, shared by all roles that loop.
+
+        Gives the number of the iteration. period: the number after which counts recur, if a multiple of the default
+        (4 * stages) is not it.
+        """
+        trips = self.trips if trips is None else trips
+        if isinstance(trips, int) and not isinstance(trips, bool):
+            if trips < 0:
+                raise SpecError(f"a loop of {trips} trips: use 0 or more, 'all' or 'forever'")
+            return iter(range(trips))
+        if trips not in ENDLESS:
+            raise SpecError(f"a loop of {trips!r} trips: use a number, 'all' or 'forever'")
+        return self._endless(period or self.default_period or ring_period(self.stages), trips == "all", name)
+
+    def forever(self, *, period: int = 0) -> Iterator[Any]:
+        """A loop that never ends."""
+        return self.loop("forever", period=period, name="forever")
+
+    def _endless(self, period: int, bounded: bool, name: str) -> Iterator[Any]:
+        if self._tracer is None:
+            raise SpecError("loop() outside a role")
+        return _EndlessLoop(self._tracer, period, bounded, name)
+
+    # -- operations that belong to no barrier or buffer
+
+    def mma(self, *tiles: Tile, commit: bool = True) -> op.Operation:
+        """One wgmma group that reads several buffers."""
+        read = [one_tile(one) for one in tiles]
+        reads = tuple(as_read(one.access, "async") for one in read)
+        return self.created(op.Touch("mma", reads, tuple(plain_tag(one.tag) for one in read), commit))
+
+    def store(self, *tiles: Tile, to: Tile | None = None) -> op.Operation:
+        """One TMA store of bytes that were written as several buffers."""
+        read = [one_tile(one) for one in tiles]
+        reads = tuple(as_read(one.access, "async") for one in read)
+        destination = None if to is None else as_write(one_tile(to).access, "async")
+        return self.created(op.Store(reads, tuple(plain_tag(one.tag) for one in read), destination))
+
+    def mma_commit(self) -> op.Operation:
+        """wgmma.commit_group."""
+        return self.created(op.Group("mma_commit"))
+
+    def mma_wait(self, pending: int) -> op.Operation:
+        """wgmma.wait_group: at most `pending` groups of this warpgroup are still reading."""
+        return self.created(op.Group("mma_wait", _pending(pending, MMA_GROUPS)))
+
+    def bulk_commit(self) -> op.Operation:
+        """cp.async.bulk.commit_group."""
+        return self.created(op.Group("bulk_commit"))
+
+    def bulk_wait(self, pending: int) -> op.Operation:
+        """cp.async.bulk.wait_group: older groups of this thread are complete, their writes visible."""
+        return self.created(op.Group("bulk_wait", _pending(pending, BULK_GROUPS)))
+
+    def bulk_wait_read(self, pending: int) -> op.Operation:
+        """cp.async.bulk.wait_group.read: older groups of this thread have read their source. (An H100 waits for those
+        of its warp, kernels/bulk_groups.cu; PTX, 9.7.9.25.6, promises those of the thread.)
+        """
+        return self.created(op.Group("bulk_wait_read", _pending(pending, BULK_GROUPS)))
+
+    def fence_proxy_async(self) -> op.Operation:
+        """fence.proxy.async: this thread's generic accesses before it are ordered before async accesses after it."""
+        return self.created(op.Fence("proxy_async"))
+
+    def fence_mbarrier_init(self) -> op.Operation:
+        """fence.mbarrier_init.release.cluster."""
+        return self.created(op.Fence("mbarrier_init"))
+
+    def named_sync(self, id: int, threads: int) -> op.Operation:
+        """bar.sync id, threads."""
+        return self.created(op.NamedSync(id, number(threads, "threads of a named barrier", CTA_THREADS)))
+
+    def named_arrive(self, id: int, threads: int) -> op.Operation:
+        """bar.arrive id, threads."""
+        counted = number(threads, "threads of a named barrier", CTA_THREADS)
+        return self.created(op.NamedSync(id, counted, blocks=False))
+
+    def cta_sync(self) -> op.Operation:
+        """__syncthreads()."""
+        return self.created(op.CtaSync())
+
+    def cluster_arrive(self) -> op.Operation:
+        """barrier.cluster.arrive.release."""
+        return self.created(op.ClusterArrive())
+
+    def cluster_arrive_relaxed(self) -> op.Operation:
+        """barrier.cluster.arrive.relaxed: orders no memory access."""
+        return self.created(op.ClusterArrive(release=False))
+
+    def cluster_wait(self) -> op.Operation:
+        """barrier.cluster.wait.acquire."""
+        return self.created(op.ClusterWait())
+
+    def warp_sync(self) -> op.Operation:
+        """__syncwarp() among the representatives of a split role."""
+        return self.created(op.WarpSync())
+
+    def choose(self, name: str, *options: Hashable) -> op.Operation:
+        """A value that the model leaves open; the n-th choice of a name is the same for every role. Yield it."""
+        if len(options) < 2:
+            raise SpecError(f"choose({name!r}) needs at least two options")
+        return self.created(op.Choose(name, options))
+
+    def setmaxnreg_dec(self, registers: int) -> op.Operation:
+        """setmaxnreg.dec."""
+        return self.created(op.Setmaxnreg(registers, "dec"))
+
+    def setmaxnreg_inc(self, registers: int) -> op.Operation:
+        """setmaxnreg.inc: blocks until the CTA's pool has the registers."""
+        return self.created(op.Setmaxnreg(registers, "inc"))
+
+    def __getattribute__(self, name: str) -> Any:
+        value = object.__getattribute__(self, name)
+        if isinstance(value, BarrierDeclaration | TileDeclaration):
+            return object.__getattribute__(self, "_arrays")[name]
+        return value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        known = [key for base in reversed(type(self).__mro__[:-2]) for key in vars(base) if not key.startswith("_")]
+        raise SpecError(f"{type(self).__name__} has no barrier, tile or parameter {name!r}: it has {', '.join(known)}")
+
+
+def one_iteration_each(pipeline: Pipeline, body: Callable[..., Body], extra: dict[str, Any]) -> Body:
+    """A role that takes `at`, once for each iteration of the trip-count loop."""
+    at = PipelineState.start(pipeline.stages)
+    for _ in pipeline.loop():
+        yield from body(pipeline, at=at, **extra)
+        at = at + 1
+
+
+def roles_of(kernel: type[Pipeline]) -> dict[str, RoleDeclaration]:
+    """The roles of a class by name, those of its bases first; none if it is only there to be inherited from."""
+    found: dict[str, RoleDeclaration] = {}
+    for base in reversed(kernel.__mro__):
+        found.update((name, value) for name, value in vars(base).items() if isinstance(value, RoleDeclaration))
+    return found
+
+
+class _EndlessLoop:
+    """Iterator that shows the tracer each loop head, and stops when the tracer says that the trip count is reached."""
+
+    def __init__(self, tracer: Tracer, period: int, bounded: bool, name: str) -> None:
+        self._tracer, self._period, self._bounded, self._name = tracer, period, bounded, name
+        self._next, self._number = 0, tracer.new_loop()
+
+    def __iter__(self) -> _EndlessLoop:
+        return self
+
+    def __next__(self) -> Count:
+        if not self._tracer.loop_head(self._name, self._number, self._bounded):
+            raise StopIteration
+        self._next += 1
+        return Count(self._next - 1, self._period, self._tracer.count_used)
+
+
+def _pending(pending: int, groups: int) -> int:
+    if not 0 <= pending < groups:
+        raise SpecError(f"a wait that leaves {pending} groups pending: use 0 to {groups - 1}")
+    return pending

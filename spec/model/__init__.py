@@ -1,0 +1,1 @@
+"""From a kernel to a Machine: fields, actions and properties as plain data."""

@@ -1,0 +1,180 @@
+"""When two accesses to the same bytes are not ordered: the checks for race, missing-fence and stale-read.
+
+An access can start as soon as its role is there, for nothing guards it. So two conflicting accesses are unordered
+exactly if some reachable state has one about to start and the other about to start or in progress: were they ordered
+by barriers, one would have to be over before the other's role could get there. In progress means, for a bulk copy,
+that it has not landed, and otherwise what spec.ptx.groups says. This makes a race a property of single states, for
+which search needs no clocks, and loses nothing: from a schedule with an unordered pair, everything that neither of
+the two needs can be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sm90_verify.spec.model.machine import Check
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of
+from sm90_verify.spec.ptx.groups import Held
+from sm90_verify.spec.ptx.memory import Access, describe
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One location of a role as other roles see it: what is in progress there, and the accesses that may start next."""
+
+    held: Held
+    next: tuple[Access, ...]
+
+    def conflicts(self, access: Access) -> tuple[list[str], list[str]]:
+        """What conflicts with an access, in words: what has started, and what could start."""
+        started = (*self.held.in_progress(), *self.held.unordered)
+        one, other = ([describe(own) for own in some if access.conflicts(own)] for some in (started, self.next))
+        return one, other
+
+
+Told = tuple[Expr, tuple[tuple[Expr, str], ...]]
+"""A condition, and conditions under which words say what it is."""
+
+
+@dataclass(frozen=True)
+class Bystander:
+    """A role seen from another: its name, its location variable, and its locations."""
+
+    name: str
+    counter: Field
+    spots: tuple[Spot, ...]
+    known: dict[object, Told] = field(default_factory=dict, compare=False)
+
+    def conflict(self, access: Access) -> Told:
+        """The role has started, or could start, something that conflicts with an access; and where it is what, in
+        words: what it has started before what it could start.
+        """
+        if access not in self.known:
+            self.known[access] = self.told([spot.conflicts(access) for spot in self.spots])
+        return self.known[access]
+
+    def unfenced(self, access: Access, strict: bool) -> Told:
+        """The role has a generic access that an async access needs a fence after, and has not executed one since; and
+        to what.
+        """
+        key = (access, strict)
+        if key not in self.known:
+            bare = [needing_fence(spot.held, access, strict) for spot in self.spots]
+            self.known[key] = self.told([([one.object for one in some],) for some in bare])
+        return self.known[key]
+
+    def told(self, found: Sequence[tuple[list[str], ...]]) -> Told:
+        """By location, words of several ranks: where there are any, and where which of them, the first ranks first."""
+        names = dict.fromkeys((rank, name) for rank in range(len(found[0])) for spot in found for name in spot[rank])
+        cases = [(self.at([name in spot[rank] for spot in found]), name) for rank, name in names]
+        return self.at([any(spot) for spot in found]), tuple(cases)
+
+    def at(self, which: Sequence[bool]) -> Expr:
+        """The role is at one of these locations."""
+        return in_locations(self.counter, [index for index, here in enumerate(which) if here])
+
+
+@dataclass(frozen=True)
+class Flight:
+    """Bulk copies of one `kind` into one buffer: `busy` while one of them has not landed."""
+
+    access: Access
+    busy: Expr
+    name: str
+    kind: object = None
+
+
+def in_locations(counter: Field, locations: Iterable[int]) -> Expr:
+    """counter is one of the locations, as few unsigned range tests as possible."""
+    ordered = sorted(set(locations))
+    ranges: list[tuple[int, int]] = []
+    for location in ordered:
+        if ranges and ranges[-1][1] == location - 1:
+            ranges[-1] = (ranges[-1][0], location)
+        else:
+            ranges.append((location, location))
+    return any_of(
+        counter == low
+        if low == high
+        else (counter - low) < Lit(high - low + 1, counter.width)
+        if high - low + 1 < 1 << counter.width
+        else TRUE
+        for low, high in ranges
+    )
+
+
+def race_checks(
+    role: str, access: Access, held: Held, others: Iterable[Bystander], flights: Iterable[Flight], kind: object = None
+) -> list[Check]:
+    """The access of `role`, which holds `held`, starts while a conflicting one has started or could start.
+
+    kind: that of the bulk copy that makes the access. Two copies of a kind in flight at once are not told apart, so
+    what follows the second is not explored.
+    """
+    checks = []
+    mine = describe(access)
+    if any(access.conflicts(own) for own in held.in_progress()):
+        because = f"{role} starts {mine} while an asynchronous access of its own to these bytes is still in progress"
+        checks.append(Check("race", TRUE, because, access.object))
+    for other in others:
+        because = f"nothing orders {mine} by {role} after {{}} by {other.name}"
+        checks += _told_check("race", other.conflict(access), because, access.object)
+    for flight in flights:
+        if access.conflicts(flight.access):
+            because = f"{role} starts {mine} while a bulk copy is still writing {flight.name}"
+            again = kind is not None and flight.kind == kind
+            checks.append(Check("race", flight.busy, because, access.object, again))
+    return _possible(checks)
+
+
+def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystander], *, strict: bool) -> list[Check]:
+    """An async-proxy access meets generic accesses that their thread has not fenced (PTX ISA 8.6, 9.7.13.4).
+
+    Every thread fences its own writes. strict: a generic read before an async write wants a fence too.
+    """
+
+    if access.proxy != "async" or access.space != "shared":
+        return []
+    checks = []
+    mine = describe(access)
+    because = (
+        "{} has not executed fence.proxy.async since its generic access to {}, "
+        f"and {mine} by {role} goes through the async proxy"
+    )
+    if own := needing_fence(held, access, strict):
+        checks.append(Check("missing-fence", TRUE, because.format(role, own[0].object), access.object))
+    for other in others:
+        checks += _told_check(
+            "missing-fence", other.unfenced(access, strict), because.format(other.name, "{}"), access.object
+        )
+    return _possible(checks)
+
+
+def _told_check(property: str, told: Told, because: str, object: str) -> list[Check]:
+    """because: with a place for the words."""
+    when, cases = told
+    said = tuple((where, because.format(words)) for where, words in cases)
+    return [Check(property, when, said[0][1], object, cases=said if said[1:] else ())] if said else []
+
+
+def needing_fence(held: Held, access: Access, strict: bool) -> list[Access]:
+    """Generic accesses that have not been fenced and overlap an async one; reads matter only if `strict`."""
+    return [one for one in held.unfenced if one.overlaps(access) and (one.write or (strict and access.write))]
+
+
+def stale_check(role: str, access: Access, content: Expr | None, expected: int | None, tag: object) -> list[Check]:
+    """The buffer does not hold what the read expects. `content`: None if nobody ever writes the buffer; `expected`: the
+    value of that content, None if nobody ever writes it there.
+    """
+    wrong = TRUE if content is None or expected is None else content != expected
+    because = f"{role} reads {access.object} for {tag!r} and finds other data in it"
+    return _possible([Check("stale-read", wrong, because, access.object)])
+
+
+def _possible(checks: list[Check]) -> list[Check]:
+    return [check for check in checks if check.when is not FALSE and not _is_false(check.when)]
+
+
+def _is_false(condition: Expr) -> bool:
+    return isinstance(condition, Lit) and condition.value == 0

@@ -1,0 +1,67 @@
+"""Data in the bytes of a barrier (PTX ISA 9.7.13.15.1, .9, .10).
+
+Nothing but mbarrier operations may touch a live object; before init and after inval its 8 bytes are memory like any
+other. So an access to them is illegal where it can start while the object is live. mbarrier.init and mbarrier.inval
+write the bytes through the generic proxy (`Init.write`, `Inval.write`): an access that is not ordered with them, or
+still in progress at init, is a race with that write; what was in the bytes is lost; and an async access after inval
+wants the proxy fence that any generic write wants. (After init alone it would be over a live object.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.model.layout import Layout, Region
+from sm90_verify.spec.model.machine import Check
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import accesses_of
+from sm90_verify.spec.ptx.mbarrier import Mbarrier
+from sm90_verify.spec.ptx.memory import Access, describe
+
+
+def barriers_under(layout: Layout, operation: op.Operation | None) -> list[tuple[Access, str]]:
+    """The accesses of an operation to bytes in which a barrier lies, and which. What a copy does beyond the end of its
+    buffer is the business of smem-overlap.
+    """
+    if isinstance(operation, op.Init | op.Inval):
+        return []
+    return [
+        (access, region.object)
+        for access in accesses_of(operation)
+        for region in layout.under.get(access.object, ())
+        if access.overlaps(region.access())
+    ]
+
+
+def over_a_live_barrier(role: str, access: Access, barrier: str) -> str:
+    """The sentence of an access to a live object."""
+    return (
+        f"{role} starts {describe(access)} over {barrier}, which is live: nothing but mbarrier operations may touch it "
+        "until mbarrier.inval"
+    )
+
+
+def live_checks(role: str, over: Iterable[tuple[Access, str]], barriers: Mapping[str, Mbarrier]) -> Iterator[Check]:
+    """The accesses to the bytes of barriers must not start while these are live."""
+    for access, barrier in over:
+        because = over_a_live_barrier(role, access, barrier)
+        yield Check("barrier-init", barriers[barrier].alive, because, barrier, halts=True)
+
+
+def undeclared_overlaps(layout: Layout, programs: Iterable[Program]) -> list[tuple[Region, Region]]:
+    """Objects that share bytes without being declared to, less buffers over barriers whose lifetime the roles decide:
+    those that are dead at the start, or that some role invalidates. There the accesses are checked.
+    """
+    ends = {
+        node.operation.barrier for program in programs for node in program.nodes if isinstance(node.operation, op.Inval)
+    }
+
+    def lives_for_a_while(region: Region) -> bool:
+        barrier = region.declaration in layout.barriers
+        return barrier and (region.object not in layout.arrivals or region.object in ends)
+
+    def in_turn(one: Region, other: Region) -> bool:
+        return other.declaration not in layout.barriers and lives_for_a_while(one)
+
+    return [pair for pair in layout.overlaps() if not in_turn(*pair) and not in_turn(*reversed(pair))]

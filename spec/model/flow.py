@@ -1,0 +1,237 @@
+"""Questions about a traced program that need no hardware: what can follow, what has just happened, who is at its
+end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import assert_never
+
+from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import accesses_of
+from sm90_verify.spec.ptx.memory import Access
+
+
+def blocks_inside(operation: op.Operation | None) -> bool:
+    """The role waits inside the operation, in a location of its own."""
+    match operation:
+        case op.CtaSync() | op.WarpSync():
+            return True
+        case op.NamedSync():
+            return operation.blocks
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Touch():
+            return False
+        case op.Store() | op.Group() | op.Fence() | op.ClusterArrive() | op.ClusterWait():
+            return False
+        case op.Choose() | op.Setmaxnreg():
+            return False
+        case _:
+            assert_never(operation)
+
+
+def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
+    match operation:
+        case op.NamedSync():
+            return f"{program.home}bar{operation.id}"
+        case op.CtaSync():
+            return f"{program.home}cta"
+        case op.ClusterArrive() | op.ClusterWait():
+            return "cluster"
+        case op.WarpSync():
+            return f"warp.{program.role}"
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Touch():
+            return None
+        case op.Store() | op.Group() | op.Fence() | op.Choose() | op.Setmaxnreg():
+            return None
+        case _:
+            assert_never(operation)
+
+
+def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
+    """The named barriers and barriers of a warp of which every generation needs each participant once: all of them
+    block there, and the count is the number of all their threads.
+    """
+    threads: dict[str, dict[str, int]] = {}
+    counts: dict[str, set[int | None]] = {}
+    for program in programs:
+        for node in program.nodes:
+            name = meeting_of(program, node.operation)
+            if name is None:
+                continue
+            threads.setdefault(name, {})[program.name] = program.me.threads
+            total: int | None = None
+            if isinstance(node.operation, op.NamedSync) and node.operation.blocks:
+                total = node.operation.threads
+            elif isinstance(node.operation, op.WarpSync):
+                total = sum(other.me.threads for other in programs if other.role == program.role)
+            counts.setdefault(name, set()).add(total)
+    return frozenset(name for name, found in counts.items() if found == {sum(threads[name].values())})
+
+
+def final_nodes(program: Program) -> list[int]:
+    return [index for index, node in enumerate(program.nodes) if not node.successors]
+
+
+def is_local(operation: op.Operation | None) -> bool:
+    """Accesses, groups and fences: nothing that another role could need to go on."""
+    match operation:
+        case op.Touch() | op.Group() | op.Fence() | op.Store():
+            return True
+        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load():
+            return False
+        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return False
+        case op.Choose() | op.Setmaxnreg():
+            return False
+        case _:
+            assert_never(operation)
+
+
+def kind_of(node: Node) -> str:
+    """What engines may know of a location's operation; see spec.model.machine.Location."""
+    match node.operation:
+        case None:
+            return "loop" if node.loop else "end"
+        case op.Wait(kind=kind):
+            return "wait" if kind == "wait" else "peek"
+        case op.Arrive(kind=kind):
+            return "arrive" if kind == "arrive" else "other"
+        case op.Load():
+            return "load"
+        case op.Transaction(bytes=bytes):
+            return "expect" if bytes >= 0 else "other"
+        case op.Touch() | op.Group() | op.Fence() | op.Store():
+            return "local"
+        case op.Init() | op.Inval() | op.Choose() | op.Setmaxnreg():
+            return "other"
+        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return "other"
+        case _:
+            assert_never(node.operation)
+
+
+def just_waited(program: Program, distance: int) -> list[tuple[str, ...]]:
+    """By node, the barriers whose wait the role has passed, on every path, with only accesses, groups, fences and
+    other waits since: nothing that another role could have needed. Only waits of at least that distance count: one of
+    distance 0 sees no phase that was not seen before."""
+    unknown = None
+    found: list[tuple[str, ...] | None] = [(), *[unknown] * (len(program.nodes) - 1)]
+    changed = True
+    while changed:
+        changed = False
+        for index, node in enumerate(program.nodes):
+            here = found[index]
+            if here is None:
+                continue
+            for answer, target in node.successors.items():
+                then = waited_after(node, here, answer, distance)
+                before = found[target]
+                joined = then if before is None else tuple(name for name in before if name in then)
+                if joined != before:
+                    found[target] = joined
+                    changed = True
+    return [names or () for names in found]
+
+
+def waited_after(node: Node, before: tuple[str, ...], answer: Hashable, distance: int) -> tuple[str, ...]:
+    wait = node.operation
+    if isinstance(wait, op.Wait):
+        if answer is False or isinstance(wait.phase, op.Token) or wait.barrier in before or node.distance < distance:
+            return before
+        return (*before, wait.barrier)
+    return before if is_local(wait) else ()
+
+
+def soon(program: Program) -> list[list[Access]]:
+    """By node, the accesses that can start without anything from another role: its own, and those that follow it with
+    only the role's own accesses, groups and fences in between."""
+    soon = [dict.fromkeys(accesses_of(node.operation)) for node in program.nodes]
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(program.nodes) - 1, -1, -1):
+            if is_local(program.nodes[index].operation):
+                for target in program.nodes[index].successors.values():
+                    missing = [access for access in soon[target] if access not in soon[index]]
+                    soon[index].update(dict.fromkeys(missing))
+                    changed |= bool(missing)
+    return [list(accesses) for accesses in soon]
+
+
+def before_dec(program: Program) -> list[int]:
+    """The locations from which the role can still execute setmaxnreg.dec."""
+    before = {
+        index
+        for index, node in enumerate(program.nodes)
+        if isinstance(node.operation, op.Setmaxnreg) and node.operation.kind == "dec"
+    }
+    size = -1
+    while size != len(before):
+        size = len(before)
+        before |= {index for index, node in enumerate(program.nodes) if before & set(node.successors.values())}
+    inside = [index for index, node in enumerate(program.nodes) if blocks_inside(node.operation)]
+    entered = [len(program.nodes) + number for number, index in enumerate(inside) if index in before]
+    return sorted((*before, *entered))
+
+
+def waits_ahead(program: Program) -> list[tuple[str, ...]]:
+    """By node, the barriers of which the role must still see a phase on every way to its end; all of them where there
+    is no end.
+    """
+    waited = [
+        node.operation.barrier
+        if isinstance(node.operation, op.Wait) and node.operation.kind == "wait" and node.distance
+        else ""
+        for node in program.nodes
+    ]
+    everything = tuple(dict.fromkeys(name for name in waited if name))
+    found = [everything if node.successors else () for node in program.nodes]
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(program.nodes) - 1, -1, -1):
+            targets = program.nodes[index].successors.values()
+            kept = tuple(
+                name for name in found[index] if name == waited[index] or all(name in found[to] for to in targets)
+            )
+            if kept != found[index]:
+                found[index] = kept
+                changed = True
+    return found
+
+
+def next_waits(program: Program) -> list[dict[str, tuple[int, ...]]]:
+    """By node, how far each barrier's next wait may be from the phase that the role has seen last: the distances of all
+    waits that it can come to with no other wait on that barrier passed before.
+    """
+    found: list[dict[str, set[int]]] = [{} for _ in program.nodes]
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(program.nodes) - 1, -1, -1):
+            node, here = program.nodes[index], found[index]
+            wait = node.operation if isinstance(node.operation, op.Wait) else None
+            size = sum(map(len, here.values()))
+            if wait is not None:
+                here.setdefault(wait.barrier, set()).add(node.distance)
+            for answer, target in node.successors.items():
+                for name, distances in found[target].items():
+                    if wait is None or wait.barrier != name or answer is False:
+                        here.setdefault(name, set()).update(distances)
+            changed |= sum(map(len, here.values())) != size
+    return [{name: tuple(sorted(distances)) for name, distances in one.items()} for one in found]
+
+
+def arrivals_ahead(program: Program) -> list[list[str]]:
+    """By node, the barriers on which the role can still arrive, whatever the answers."""
+    own = [{node.operation.barrier: None} if isinstance(node.operation, op.Arrive) else {} for node in program.nodes]
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(program.nodes) - 1, -1, -1):
+            for target in program.nodes[index].successors.values():
+                missing = [name for name in own[target] if name not in own[index]]
+                own[index].update(dict.fromkeys(missing))
+                changed |= bool(missing)
+    return [list(names) for names in own]

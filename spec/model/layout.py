@@ -1,0 +1,65 @@
+"""Where barriers and buffers lie: byte ranges per memory space, and which overlaps are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.ptx.memory import Access
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class Region:
+    """One object's bytes [start, stop) in a memory space; `group`: the declarations with which it may share them.
+
+    cta: the CTA whose memory it is, 0 for memory that all CTAs have.
+    """
+
+    object: str
+    space: str
+    start: int
+    stop: int
+    group: frozenset[str]
+    declaration: str
+    cta: int = 0
+
+    def access(self, *, write: bool = False, proxy: str = "generic") -> Access:
+        """All its bytes, read or written."""
+        return Access(self.object, self.space, self.start, self.stop, write, proxy, self.cta)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All regions; `arrivals`: the init count of every mbarrier that is initialised before the roles start;
+    `barriers`: the declarations that are barriers; `slots`: how many slots each declaration has; `holds`: the tag of
+    what a buffer holds at the start; `places`: where each declaration is written, if it is known; `under`: by buffer,
+    the barriers that lie in its bytes too."""
+
+    regions: tuple[Region, ...]
+    arrivals: dict[str, int]
+    barriers: tuple[str, ...]
+    slots: dict[str, int]
+    holds: dict[str, Hashable]
+    places: dict[str, Source | None]
+    under: dict[str, tuple[Region, ...]]
+
+    def overlaps(self) -> list[tuple[Region, Region]]:
+        """Pairs of objects that share bytes without being declared to."""
+        found = []
+        ordered = sorted(self.regions, key=lambda region: (region.space, region.cta, region.start))
+        for index, one in enumerate(ordered):
+            for other in ordered[index + 1 :]:
+                if (other.space, other.cta) != (one.space, one.cta) or other.start >= one.stop:
+                    break
+                if one.declaration != other.declaration and not meant_to_share(one, other):
+                    found.append((one, other))
+        return found
+
+
+def meant_to_share(one: Region, other: Region) -> bool:
+    return one.declaration in other.group or other.declaration in one.group or bool(one.group & other.group)

@@ -1,0 +1,186 @@
+"""A model as plain data: variables, roles with their control locations, guarded actions, and what must never happen.
+
+It is read in several ways: search takes its actions one by one, Z3 turns them into formulas, order decides on the
+programs and executes here what it finds wrong. A role is in one of its locations, held in the variable `counter`; an
+action of a role can be taken in its location, when its guard holds. Actions of agents that have no program (a bulk copy
+that lands) have no location. All updates of an action read the state before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.ptx.expr import FALSE, Expr
+
+LIMIT = "limit"
+"""The property of a check that bounds the model itself: when it fires, the verdict is undetermined, never proved."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A state variable of `width` bits; `about` names what it holds, for people. `ghost`: no hardware holds it."""
+
+    name: str
+    width: int
+    initial: int
+    about: str
+    ghost: bool = False
+    labels: tuple[str, ...] = ()
+    """What each value stands for, where it is not a number."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """`property` is violated when `when` holds where the check stands; `because` is the sentence that says why.
+
+    halts: what follows is undefined, so no step is explored after it. `object` is the barrier or buffer to blame.
+    cases: conditions, and the sentence that is more exact where one holds; the first that does counts.
+    """
+
+    property: str
+    when: Expr
+    because: str
+    object: str
+    halts: bool = False
+    cases: tuple[tuple[Expr, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Action:
+    """One atomic step. `target` is the role's next location; `checks` are evaluated in the state in which it is
+    taken.
+    """
+
+    name: str
+    role: str
+    op: str
+    object: str
+    location: int | None
+    target: int | None
+    guard: Expr
+    updates: tuple[tuple[str, Expr], ...]
+    checks: tuple[Check, ...]
+    source: Source
+    fails: bool = False
+    """A try_wait or test_wait that answers False: a role that does nothing else for ever is stuck."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a role's program: its next operation, and the checks that hold whenever the role is there.
+
+    waits_for: the barrier of a wait; arrives_on: the barriers to which the role can still arrive from here on. kind:
+    "local" if the operation touches memory or the role's own groups and fences only, else "wait", "peek", "arrive",
+    "load", "expect", "loop", "end", "meet" (a barrier of threads of which every generation needs each participant
+    once), "inside" (a barrier of threads that is not complete yet) or "other".
+    """
+
+    op: str
+    object: str
+    source: Source
+    checks: tuple[Check, ...] = ()
+    final: bool = False
+    kind: str = "other"
+    waits_for: str = ""
+    arrives_on: tuple[str, ...] = ()
+    settled: Expr = FALSE
+    """When this holds, nothing that other roles do can change what the step here does: another role has made the shared
+    decision already, or the wait passes and can only be lapped, which `just_waited` still shows afterwards."""
+    waits_ahead: tuple[str, ...] = ()
+    """Barriers of which every way from here to the end of the role passes a blocking wait for a phase not seen yet."""
+    next_waits: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """(barrier, distances): which phases the role's next wait on the barrier may be for, counted from the one that it
+    has seen last."""
+    just_waited: tuple[str, ...] = ()
+    """Barriers whose wait the role has passed and since when it has done nothing that another role can notice."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """A sequential program; `counter` is the variable that holds its location, which starts at 0."""
+
+    name: str
+    counter: str
+    locations: tuple[Location, ...]
+    threads: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a role has done by each of its locations, as numbers modulo `modulus`; None where paths disagree.
+
+    kind: "arrived" (arrivals on the barrier), "observed" (the phase that it last waited for), "expected" (bytes
+    announced less bytes of copies issued; exact, modulus 0) or "iteration" (of the trip-count loop).
+    """
+
+    role: str
+    kind: str
+    object: str
+    modulus: int
+    by_location: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class BarrierInfo:
+    """One mbarrier of the model: its initial count, and the names of its variables ("" where the part is constant)."""
+
+    name: str
+    arrivals: int
+    phase: str
+    pending: str
+    tx: str
+    unseen: tuple[tuple[str, str], ...]
+    """(role, variable) of each role that waits on it."""
+    plain: bool = False
+    """Only arrivals, in phases that are observed, balanced bytes, and blocking waits or try_waits by parity."""
+    announces: bool = False
+    """Some bytes are announced or completed by an operation of their own, apart from arrivals and copies."""
+    balanced: bool = True
+    """Whoever issues copies that signal it announces their bytes with an arrival of its own, without a wait in between,
+    so that a phase cannot complete while a copy that counts in it has not landed."""
+
+
+@dataclass(frozen=True)
+class CopyInfo:
+    """Bulk copies into one buffer that signal one barrier: the variable is 0 when none is in flight, else its content
+    tag.
+
+    content names the variable of what the buffer holds ("" if nobody reads it with an expectation), pieces the one that
+    counts the pieces that have landed ("" if there is only one).
+    issues: (role, location, tag value) of every load.
+    """
+
+    variable: str
+    buffer: str
+    barrier: str
+    bytes: int
+    content: str
+    pieces: str
+    issues: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What is known about the model besides its transitions: reports explain with it, proofs derive invariants from
+    it.
+    """
+
+    barriers: tuple[BarrierInfo, ...] = ()
+    copies: tuple[CopyInfo, ...] = ()
+    progress: tuple[Progress, ...] = ()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A closed model. `properties` are those that its checks (and the deadlock analysis) decide."""
+
+    name: str
+    parameters: dict[str, Any]
+    variables: tuple[Variable, ...]
+    roles: tuple[Role, ...]
+    actions: tuple[Action, ...]
+    checks: tuple[Check, ...]
+    properties: tuple[str, ...]
+    structure: Structure = field(default_factory=Structure)

@@ -1,0 +1,125 @@
+"""What proofs and reports need to know about a model besides its transitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd
+from typing import assert_never
+
+from sm90_verify.spec.model.flow import blocks_inside, is_local
+from sm90_verify.spec.model.machine import BarrierInfo, CopyInfo, Progress, Structure
+from sm90_verify.spec.model.variables import BarrierPlan, Variables
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.expr import Expr, Field
+
+
+def structure_of(v: Variables) -> Structure:
+    """The barriers, the copies, and how far each role has got at each of its locations."""
+    return Structure(tuple(_barrier_info(v)), tuple(_copy_info(v)), tuple(_progress(v)))
+
+
+def _barrier_info(v: Variables) -> Iterable[BarrierInfo]:
+    for name, b in v.barriers.items():
+        unseen = tuple((role, var.name) for (role, barrier), var in v.unseen.items() if barrier == name)
+        plan = v.plans[name]
+        names = (name_of(b.phase), name_of(b.pending), name_of(b.tx))
+        balanced = _is_balanced(v, name)
+        plain = balanced and _is_plain(v, name, plan)
+        yield BarrierInfo(name, plan.arrivals, *names, unseen, plain, _announces(v, name), balanced)
+
+
+def _announces(v: Variables, name: str) -> bool:
+    return any(
+        isinstance(node.operation, op.Transaction) and node.operation.barrier == name for _, _, node in v.nodes()
+    )
+
+
+def _is_balanced(v: Variables, name: str) -> bool:
+    """Every expect_tx on the barrier is followed at once by an arrival of its thread. The bytes that a role announces
+    there are those of the copies that it issues, with nothing in between that could make it wait; where copies come
+    from other CTAs, every arrival announces bytes.
+    """
+    home = next(region.cta for region in v.pipeline.layout.regions if region.object == name)
+    far = any(
+        barrier == name and program.me.cta != home
+        for program, _, node in v.nodes()
+        if isinstance(node.operation, op.Load)
+        for _, barrier in node.operation.destinations
+    )
+    for program, _, node in v.nodes():
+        operation = node.operation
+        if isinstance(operation, op.Transaction) and operation.barrier == name:
+            following = [program.nodes[to].operation for to in node.successors.values()]
+            if operation.bytes < 0 or not all(_arrives_on(one, name) for one in following):
+                return False
+        if far and isinstance(operation, op.Arrive) and operation.barrier == name and not operation.expect:
+            return False
+        goes_on = isinstance(operation, op.Arrive | op.Load | op.Transaction) or is_local(operation)
+        counts = (node.ahead, *(drift[2] for drift in node.drift))
+        if not far and not goes_on and any(ahead.get(name, 0) for ahead in counts):
+            return False
+    return True
+
+
+def _arrives_on(operation: op.Operation | None, name: str) -> bool:
+    return isinstance(operation, op.Arrive) and operation.barrier == name and operation.count > 0
+
+
+def _is_plain(v: Variables, name: str, plan: BarrierPlan) -> bool:
+    if plan.inits or plan.drops or plan.tokens or not plan.distance or not v.pipeline.observation:
+        return False
+    return all(_is_plain_on(node.operation, name) for _, _, node in v.nodes())
+
+
+def _is_plain_on(operation: op.Operation | None, name: str) -> bool:
+    """The operation does nothing to the barrier, or only what a plain one knows."""
+    match operation:
+        case op.Wait(barrier=barrier, kind=kind):
+            return barrier != name or kind != "test_wait"
+        case op.Arrive(barrier=barrier, kind=kind):
+            return barrier != name or kind == "arrive"
+        case op.Init(barrier=barrier) | op.Inval(barrier=barrier):
+            return barrier != name
+        case None | op.Transaction() | op.Load() | op.Touch() | op.Store() | op.Group() | op.Fence():
+            return True
+        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
+            return True
+        case op.Choose() | op.Setmaxnreg():
+            return True
+        case _:
+            assert_never(operation)
+
+
+def _copy_info(v: Variables) -> Iterable[CopyInfo]:
+    for key, (busy, piece, issues) in v.copies.items():
+        content = v.content.get(key.write.object)
+        names = ("" if content is None else content.name, "" if piece is None else piece.name)
+        yield CopyInfo(busy.name, key.write.object, key.barrier, key.bytes, *names, issues)
+
+
+def _progress(v: Variables) -> Iterable[Progress]:
+    for program in v.programs:
+        inside = [node for node in program.nodes if blocks_inside(node.operation)]
+        nodes = (*program.nodes, *inside)
+        for kind, pick, start in (("arrived", 0, 0), ("observed", 1, -1), ("expected", 2, 0)):
+            names: dict[str, None] = {}
+            for node in nodes:
+                names.update(dict.fromkeys((node.arrived, node.observed, node.ahead)[pick]))
+            for name in names:
+                values = tuple((node.arrived, node.observed, node.ahead)[pick].get(name, start) for node in nodes)
+                modulus = 0
+                for node in nodes:
+                    here = (node.arrived, node.observed, node.ahead)[pick].get(name, start)
+                    for drift in node.drift:
+                        modulus = gcd(modulus, drift[pick].get(name, start) - here)  # type: ignore[union-attr]
+                yield Progress(program.name, kind, name, modulus, values)
+        if any(node.loop for node in nodes):
+            modulus = 0
+            for node in nodes:
+                for drift in node.drift:
+                    modulus = gcd(modulus, drift[3] - node.iteration)
+            yield Progress(program.name, "iteration", "trips", modulus, tuple(node.iteration for node in nodes))
+
+
+def name_of(part: Expr) -> str:
+    return part.name if isinstance(part, Field) else ""

@@ -1,0 +1,248 @@
+"""What no schedule is needed for: kernels that cannot be launched, and operations that are illegal wherever they are.
+
+`validate` is the only gate between what was traced and whatever answers questions about it: it raises a SpecError, one
+line that says what is wrong, where, and what to write instead. What depends on the schedule, or is a finding of its
+own (counts of mbarriers and of named barriers, the operand of setmaxnreg), is left to the engines.
+
+A role may stand for some of the threads of its warps alone (one elected lane), so the threads of the roles are a lower
+bound of those of the CTA: more than a CTA can have is wrong, fewer than a warp is not. wgmma is the exception, since a
+warpgroup executes it as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.layout import Layout, Region
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.effects import accesses_of
+from sm90_verify.spec.ptx.limits import (
+    BULK_ALIGNMENT,
+    CTA_THREADS,
+    MATRIX_ALIGNMENT,
+    MBARRIER_ALIGNMENT,
+    REGISTERS_OF_SM,
+    REGISTERS_OF_THREAD,
+    SHARED_OF_CTA,
+    TENSORMAP_ALIGNMENT,
+    TENSORMAP_BYTES,
+    WARPGROUP,
+)
+from sm90_verify.spec.ptx.memory import Access
+
+
+def validate_role(
+    name: str, threads: int, split: Sequence[int], copies: int, ctas: tuple[int, ...] | None, shape: Cluster
+) -> None:
+    """Refuses the numbers of a role's declaration that cannot be meant; 0 copies are a role that is left out."""
+    if not 1 <= threads <= CTA_THREADS:
+        raise SpecError(f"role {name} has {threads} threads: use 1 to {CTA_THREADS}")
+    if any(part < 1 for part in split):
+        raise SpecError(f"role {name} is split into {tuple(split)}: each part has 1 thread or more")
+    if sum(split) != threads:
+        raise SpecError(f"role {name} has {threads} threads and is split into {tuple(split)}: the parts must add up")
+    if copies < 0:
+        raise SpecError(f"role {name} has {copies} copies: use 0 or more")
+    for cta in ctas or ():
+        if not 0 <= cta < shape.size:
+            has = f"a cluster of {shape.x}x{shape.y} has CTAs 0 to {shape.size - 1}"
+            raise SpecError(f"role {name} is that of CTA {cta}, and {has}: set cluster, or name one of these")
+
+
+def validate(layout: Layout, shape: Cluster, programs: Sequence[Program], registers: int) -> None:
+    """Raises SpecError for a kernel that is wrong in every schedule.
+
+    registers: per thread at launch. Sections are those of the PTX ISA 9.x.
+    """
+    _check_operations(programs)
+    _check_memory(layout)
+    _check_threads(programs)
+    _check_registers(programs, registers)
+    _check_barrier_zero(programs)
+    for program, node in _nodes(programs):
+        what = _wrong_with(node.operation, program, programs, shape)
+        if what:
+            raise SpecError(what, node.source)
+
+
+# ---------------------------------------------------------------- addresses
+
+
+def outside_shared(name: str, start: int, stop: int, size: int = SHARED_OF_CTA) -> str:
+    """What is wrong with bytes [start, stop) of shared memory of which `size` bytes are there; "" if nothing is."""
+    if start < 0:
+        return f"{name} begins at address {start}: use 0 or more"
+    if stop > size:
+        has = f"a CTA has {SHARED_OF_CTA} (227 KiB; 228 KiB an SM, less 1 KiB that the system keeps for each CTA)"
+        return f"{name} ends at byte {stop} of shared memory: {has}; use smaller slots, or fewer"
+    return ""
+
+
+def misplaced_mbarrier(name: str, start: int) -> str:
+    """What is wrong with the address of an mbarrier."""
+    if start % MBARRIER_ALIGNMENT:
+        return f"{name} lies at address {start}: an mbarrier is 8 bytes at a multiple of {MBARRIER_ALIGNMENT}"
+    return ""
+
+
+def misaligned_copy(what: str, name: str, start: int, size: int) -> str:
+    """What is wrong with one side of a bulk copy, `size` bytes from `start` on (9.7.9.25.4)."""
+    if start % BULK_ALIGNMENT:
+        return f"{what} {name} at address {start}: a bulk copy begins at a multiple of {BULK_ALIGNMENT} bytes"
+    if size < BULK_ALIGNMENT or size % BULK_ALIGNMENT:
+        return f"{what} {name}, {size} bytes: a bulk copy has a positive multiple of {BULK_ALIGNMENT}"
+    return ""
+
+
+def _check_memory(layout: Layout) -> None:
+    """Every declaration lies in memory that is there, and mbarriers at multiples of their size."""
+    for region in layout.regions:
+        wrong = _wrong_place(region, region.declaration in layout.barriers)
+        if wrong:
+            raise SpecError(wrong, layout.places.get(region.declaration))
+
+
+def _wrong_place(region: Region, barrier: bool) -> str:
+    size = SHARED_OF_CTA if region.space == "shared" else region.stop
+    wrong = outside_shared(region.object, region.start, region.stop, size)
+    return wrong or (misplaced_mbarrier(region.object, region.start) if barrier else "")
+
+
+# ---------------------------------------------------------------- threads and registers
+
+
+def _check_threads(programs: Sequence[Program]) -> None:
+    """The roles of a CTA fit into it."""
+    total: dict[str, int] = {}
+    for program in programs:
+        threads = total[program.home] = total.get(program.home, 0) + program.me.threads
+        if threads > CTA_THREADS:
+            here = f"the roles of a CTA up to {program.name} have {threads} threads"
+            raise SpecError(f"{here}: a CTA has {CTA_THREADS} at most; use fewer threads or copies", program.where)
+
+
+def _check_registers(programs: Sequence[Program], registers: int) -> None:
+    """Where setmaxnreg moves registers, those of the launch are there: without it nothing says what a thread has."""
+    for changes, node in _nodes(programs):
+        if not isinstance(node.operation, op.Setmaxnreg):
+            continue
+        if not 1 <= registers <= REGISTERS_OF_THREAD:
+            what = f"setmaxnreg in a kernel launched with registers={registers} per thread"
+            raise SpecError(f"{what}: use 1 to {REGISTERS_OF_THREAD}", node.source)
+        threads = sum(program.me.threads for program in programs if program.home == changes.home)
+        if registers * threads > REGISTERS_OF_SM:
+            what = f"{threads} threads of registers={registers} have {registers * threads} at launch"
+            raise SpecError(f"{what}: an SM has {REGISTERS_OF_SM}; launch with fewer", node.source)
+
+
+# ---------------------------------------------------------------- operations
+
+
+def _check_operations(programs: Sequence[Program]) -> None:
+    """Every engine knows all operations: what else walks through tracing would be taken for one of them."""
+    for _, node in _nodes(programs):
+        if node.operation is not None and (wrong := op.unknown(node.operation)):
+            raise SpecError(wrong, node.source)
+
+
+def _check_barrier_zero(programs: Sequence[Program]) -> None:
+    """__syncthreads() is bar.sync 0 of all threads (9.7.13.1): a barrier of some threads cannot be the same one."""
+    syncs: dict[str, Source] = {}
+    for program, node in _nodes(programs):
+        if isinstance(node.operation, op.CtaSync):
+            syncs.setdefault(program.home, node.source)
+    for program, node in _nodes(programs):
+        if isinstance(node.operation, op.NamedSync) and node.operation.id == 0 and program.home in syncs:
+            line = syncs[program.home].line
+            what = f"named barrier 0 is that of __syncthreads(), which the CTA executes in line {line}"
+            raise SpecError(f"{what}: use another id, 1 to 15", node.source)
+
+
+def _wrong_with(operation: op.Operation | None, program: Program, programs: Sequence[Program], shape: Cluster) -> str:
+    """What is wrong with one operation of a role, wherever it is executed; "" if nothing is."""
+    found: Iterable[str] = ()
+    match operation:
+        case op.Load():
+            found = _wrong_with_load(operation)
+        case op.Store():
+            found = _wrong_with_store(operation)
+        case op.Touch():
+            if operation.kind == "mma":
+                found = (_part_of_a_warpgroup(program, programs), *map(_wrong_operand, operation.accesses))
+        case op.Group():
+            if operation.kind in ("mma_commit", "mma_wait"):
+                found = (_part_of_a_warpgroup(program, programs),)
+        case op.Arrive() | op.Transaction():
+            if not -1 <= operation.cta < shape.size:
+                return f"{operation.barrier} of CTA {operation.cta}: use 0 to {shape.size - 1}"
+        case None | op.Init() | op.Inval() | op.Wait() | op.Fence() | op.NamedSync() | op.CtaSync() | op.WarpSync():
+            pass
+        case op.ClusterArrive() | op.ClusterWait() | op.Choose() | op.Setmaxnreg():
+            pass
+        case _:
+            assert_never(operation)
+    outside = (_outside(access, shape) for access in accesses_of(operation))
+    return next((wrong for wrong in (*outside, *found) if wrong), "")
+
+
+def _outside(access: Access, shape: Cluster) -> str:
+    if not 0 <= access.cta < shape.size:
+        return f"{access.object} of CTA {access.cta}: use 0 to {shape.size - 1}"
+    return f"{access.object} begins at address {access.start}: use 0 or more" if access.start < 0 else ""
+
+
+def _wrong_with_load(load: op.Load) -> Iterator[str]:
+    if load.bytes < BULK_ALIGNMENT or load.bytes % BULK_ALIGNMENT:
+        yield f"a bulk copy that signals {load.bytes} bytes: use a positive multiple of {BULK_ALIGNMENT}"
+    if load.pieces < 1 or load.bytes % load.pieces:
+        yield f"a bulk copy of {load.bytes} bytes in {load.pieces} pieces: use a number that divides the bytes"
+    for access, _ in load.destinations:
+        yield misaligned_copy("a bulk copy to", access.object, access.start, access.stop - access.start)
+
+
+def _wrong_with_store(store: op.Store) -> Iterator[str]:
+    """Of several buffers, those that lie one after the other are one copy; a destination that a tensormap describes may
+    begin anywhere in its tensor.
+    """
+    for name, start, stop in _in_one_piece(store.sources):
+        yield misaligned_copy("a bulk store of", name, start, stop - start)
+    if store.destination is not None and store.tensormap is None:
+        yield misaligned_copy("a bulk store to", store.destination.object, store.destination.start, BULK_ALIGNMENT)
+    if store.tensormap is not None:
+        at, size = store.tensormap.start, store.tensormap.stop - store.tensormap.start
+        if at % TENSORMAP_ALIGNMENT or size != TENSORMAP_BYTES:
+            has = f"a tensormap is {TENSORMAP_BYTES} bytes at a multiple of {TENSORMAP_ALIGNMENT}"
+            yield f"the tensormap {store.tensormap.object} has {size} bytes at address {at}: {has}"
+
+
+def _in_one_piece(sources: Iterable[Access]) -> list[tuple[str, int, int]]:
+    """(first buffer, start, stop) of bytes without a gap."""
+    found: list[tuple[str, int, int]] = []
+    for access in sorted(sources, key=lambda one: (one.space, one.cta, one.start)):
+        if found and found[-1][2] == access.start:
+            found[-1] = (found[-1][0], found[-1][1], access.stop)
+        else:
+            found.append((access.object, access.start, access.stop))
+    return found
+
+
+def _part_of_a_warpgroup(program: Program, programs: Sequence[Program]) -> str:
+    """A warpgroup executes wgmma, its commits and its waits (9.7.15): a role, with all its parts, is some of them."""
+    threads = sum(other.me.threads for other in programs if other.role == program.role)
+    if threads % WARPGROUP == 0:
+        return ""
+    return f"wgmma by {threads} threads of {program.role}: all {WARPGROUP} of a warpgroup execute it; use warpgroups=1"
+
+
+def _wrong_operand(access: Access) -> str:
+    if access.space == "shared" and access.start % MATRIX_ALIGNMENT:
+        return f"wgmma of {access.object} at address {access.start}: use a multiple of {MATRIX_ALIGNMENT}"
+    return ""
+
+
+def _nodes(programs: Sequence[Program]) -> Iterator[tuple[Program, Node]]:
+    return ((program, node) for program in programs for node in program.nodes)

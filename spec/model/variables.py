@@ -1,0 +1,293 @@
+"""The state variables of a model: what its programs use of each barrier and buffer decides which parts can change."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.model.accesses import Flight
+from sm90_verify.spec.model.decisions import Shared
+from sm90_verify.spec.model.flow import blocks_inside, meeting_of
+from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.machine import Variable
+from sm90_verify.spec.model.words import labels
+from sm90_verify.spec.ptx import mbarrier
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import contents, expectations
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit
+from sm90_verify.spec.ptx.limits import COUNT_LIMIT
+from sm90_verify.spec.ptx.mbarrier import Mbarrier
+from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.thread_barriers import CLUSTER_WIDTH, THREADS_WIDTH, Meeting
+
+HISTORY = 6
+"""Shared choices that are remembered for roles that have not read them yet."""
+AGE_WIDTH = 2
+
+
+@dataclass
+class BarrierPlan:
+    """What the program uses of one mbarrier, and so which of its parts are variables."""
+
+    arrivals: int
+    initialised: bool = True
+    inits: bool = False
+    invals: bool = False
+    transactions: bool = False
+    drops: bool = False
+    tokens: bool = False
+    most: int = 0
+    distance: dict[str, int] = field(default_factory=dict)
+    token_roles: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Bulk copies of one size into one buffer that signal one barrier: one variable serves them all."""
+
+    write: Access
+    barrier: str
+    bytes: int
+    pieces: int
+
+
+def copies_of(load: op.Load) -> tuple[Copies, ...]:
+    """A copy per CTA that the load writes to."""
+    return tuple(Copies(write, barrier, load.bytes, load.pieces) for write, barrier in load.destinations)
+
+
+class Variables:
+    """All variables, by what they stand for.
+
+    counters: by role. barriers: by name, each part a variable or a constant. unseen, fresh, ages: ghosts by role and
+    barrier. tags, content: by buffer. copies: the variable in flight, the one that counts pieces, and who issues, by
+    kind of copy.
+    """
+
+    def __init__(self, pipeline: Pipeline, programs: tuple[Program, ...]) -> None:
+        self.pipeline, self.programs = pipeline, programs
+        self.all: list[Variable] = []
+        self.plans = self._plan()
+        self.counters = {p.name: self._counter(p) for p in programs}
+        self.barriers = {name: self._barrier(name, plan) for name, plan in self.plans.items()}
+        self.unseen = {
+            (role, name): self._new(
+                f"unseen.{role}.{name}",
+                (max(distance, int(plan.invals)) + 1).bit_length(),
+                0,
+                f"phases of {name} that {role} has not seen",
+                True,
+            )
+            for name, plan in self.plans.items()
+            for role, distance in plan.distance.items()
+        }
+        self.fresh = {
+            (role, name): self._new(
+                f"fresh.{role}.{name}", 1, 0, f"{name} is initialised again since {role} waited", True
+            )
+            for role, name in self.unseen
+            if self.plans[name].invals
+        }
+        self.ages = {
+            (role, name): self._new(f"age.{role}.{name}", AGE_WIDTH, 0, f"phases of {name} since {role} arrived", True)
+            for name, plan in self.plans.items()
+            for role in plan.token_roles
+        }
+        self._plan_copies()
+        self._plan_meetings()
+        self._plan_shared()
+        self._plan_registers()
+
+    def nodes(self) -> Iterable[tuple[Program, int, Node]]:
+        return ((program, index, node) for program in self.programs for index, node in enumerate(program.nodes))
+
+    def _new(
+        self, name: str, width: int, initial: int, about: str, ghost: bool = False, labels: tuple[str, ...] = ()
+    ) -> Field:
+        self.all.append(Variable(name, width, initial, about, ghost, labels))
+        return Field(name, width)
+
+    def _counter(self, program: Program) -> Field:
+        inside = sum(1 for node in program.nodes if blocks_inside(node.operation))
+        width = max(1, (len(program.nodes) + inside - 1).bit_length())
+        return self._new(f"at.{program.name}", width, 0, f"location of {program.name}")
+
+    def _plan(self) -> dict[str, BarrierPlan]:
+        arrivals = self.pipeline.layout.arrivals
+        plans: dict[str, BarrierPlan] = {}
+        for region in self.pipeline.layout.regions:
+            if region.declaration in self.pipeline.layout.barriers:
+                count = arrivals.get(region.object, 1)
+                plans[region.object] = BarrierPlan(max(count, 1), region.object in arrivals)
+        for program, _, node in self.nodes():
+            match node.operation:
+                case op.Init() | op.Inval():
+                    plan = plans[node.operation.barrier]
+                    plan.inits = True
+                    plan.invals |= isinstance(node.operation, op.Inval)
+                    if isinstance(node.operation, op.Init):
+                        plan.most = max(plan.most, min(node.operation.count, COUNT_LIMIT))
+                case op.Arrive():
+                    plan = plans[node.operation.barrier]
+                    plan.most = max(plan.most, node.operation.count)
+                    plan.transactions |= node.operation.expect is not None
+                    plan.drops |= node.operation.kind == "drop"
+                case op.Transaction():
+                    plans[node.operation.barrier].transactions = True
+                case op.Load():
+                    for _, barrier in node.operation.destinations:
+                        plans[barrier].transactions = True
+                case op.Wait(phase=op.Token()):
+                    plan = plans[node.operation.barrier]
+                    plan.tokens = True
+                    if program.name not in plan.token_roles:
+                        plan.token_roles.append(program.name)
+                case op.Wait():
+                    plan = plans[node.operation.barrier]
+                    plan.distance[program.name] = max(plan.distance.get(program.name, 0), node.distance)
+                case None | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync():
+                    pass
+                case op.ClusterArrive() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
+                    pass
+                case _:
+                    assert_never(node.operation)
+        return plans
+
+    def _barrier(self, name: str, plan: BarrierPlan) -> Mbarrier:
+        width = max(plan.arrivals, plan.most, 1).bit_length()
+        full = Lit(plan.arrivals, width)
+        pending = self._new(f"{name}.pending", width, plan.arrivals, f"pending arrivals of {name}")
+        phase = self._new(f"{name}.phase", 1, 0, f"phase parity of {name}")
+        tx: Expr = Lit(0, mbarrier.TX_WIDTH)
+        if plan.transactions:
+            tx = self._new(f"{name}.tx", mbarrier.TX_WIDTH, 0, f"tx-count of {name} in bytes")
+        expected: Expr = full
+        if plan.drops or plan.inits:
+            expected = self._new(f"{name}.expected", width, plan.arrivals, f"arrivals that {name} expects in a phase")
+        alive: Expr = TRUE if plan.initialised else FALSE
+        if plan.inits:
+            alive = self._new(f"{name}.alive", 1, int(plan.initialised), f"{name} is initialised")
+        observed: Expr = TRUE
+        if plan.tokens:
+            observed = self._new(f"{name}.observed", 1, 1, f"somebody has seen the last phase of {name} complete", True)
+        return Mbarrier(alive, phase, expected, pending, tx, observed)
+
+    def _plan_copies(self) -> None:
+        self.tags: dict[str, dict[Hashable, int]] = {}
+        for name, tag in self.pipeline.layout.holds.items():
+            self._tag(name, tag)
+        read: dict[str, bool] = {}
+        copies: dict[Copies, list[tuple[str, int, Hashable]]] = {}
+        for program, index, node in self.nodes():
+            operation = node.operation
+            if isinstance(operation, op.Load):
+                for key in copies_of(operation):
+                    copies.setdefault(key, []).append((program.name, index, operation.tag))
+                    self._tag(key.write.object, operation.tag)
+            for access, tag in contents(operation):
+                self._tag(access.object, tag)
+            for access, tag in expectations(operation):
+                read[access.object] = read.get(access.object, False) or tag is not None
+        self.content: dict[str, Field] = {}
+        for name, expected in read.items():
+            if expected and name in self.tags:
+                width = len(self.tags[name]).bit_length()
+                start = self.tags[name][self.pipeline.layout.holds[name]] if name in self.pipeline.layout.holds else 0
+                self.content[name] = self._new(
+                    f"{name}.holds", width, start, f"what {name} holds", labels=("nothing", *labels(self.tags[name]))
+                )
+        self.copies: dict[Copies, tuple[Field, Field | None, tuple[tuple[str, int, int], ...]]] = {}
+        names: dict[str, int] = {}
+        for key, issues in copies.items():
+            base = f"{key.write.object}.flight"
+            number = names[base] = names.get(base, 0) + 1
+            name = base if number == 1 else f"{base}{number}"
+            tags = self.tags[key.write.object]
+            about, shown = f"the copy in flight into {key.write.object}", ("none", *labels(tags))
+            busy = self._new(name, len(tags).bit_length(), 0, about, labels=shown)
+            piece = None
+            if key.pieces > 1:
+                piece = self._new(
+                    f"{name}.pieces", (key.pieces - 1).bit_length(), 0, f"pieces of {name} that have landed"
+                )
+            self.copies[key] = (busy, piece, tuple((role, node, tags[tag]) for role, node, tag in issues))
+        self.flights = [
+            Flight(key.write, busy != 0, key.write.object, key) for key, (busy, _, _) in self.copies.items()
+        ]
+
+    def _tag(self, name: str, tag: Hashable) -> None:
+        values = self.tags.setdefault(name, {})
+        values.setdefault(tag, len(values) + 1)
+
+    def _plan_meetings(self) -> None:
+        members: dict[str, dict[str, None]] = {}
+        counts: dict[str, dict[int, None]] = {}
+        for program, _, node in self.nodes():
+            found = meeting_of(program, node.operation)
+            if found is not None:
+                members.setdefault(found, {})[program.name] = None
+                if isinstance(node.operation, op.NamedSync):
+                    counts.setdefault(found, {})[node.operation.threads] = None
+        self.meetings: dict[str, Meeting] = {}
+        if "cluster" in members:
+            self.meetings["cluster"] = self._cluster_barrier(members.pop("cluster"))
+        for name, roles in members.items():
+            arrived = self._new(f"{name}.arrived", THREADS_WIDTH, 0, f"threads that have arrived at {name}")
+            count: Expr = Lit(0, THREADS_WIDTH)
+            if len(counts.get(name, {})) > 1:
+                count = self._new(f"{name}.count", THREADS_WIDTH, 0, f"threads that {name} waits for")
+            flags = {
+                role: self._new(f"{name}.{role}", 1, 0, f"{role} has arrived at {name}, which has not completed")
+                for role in roles
+            }
+            self.meetings[name] = Meeting(arrived, count, flags)
+
+    def _cluster_barrier(self, roles: Iterable[str]) -> Meeting:
+        about = "threads of the cluster that have arrived at barrier.cluster"
+        arrived = self._new("cluster.arrived", CLUSTER_WIDTH, 0, about)
+        shown = ("not arrived", "arrived", "may leave")
+        flags = {role: self._new(f"cluster.{role}", 2, 0, f"{role} at barrier.cluster", labels=shown) for role in roles}
+        return Meeting(arrived, Lit(0, CLUSTER_WIDTH), flags)
+
+    def _plan_shared(self) -> None:
+        loops: dict[str, dict[str, None]] = {}
+        choices: dict[str, dict[str, None]] = {}
+        options: dict[str, int] = {}
+        for program, _, node in self.nodes():
+            if node.loop:
+                loops.setdefault(node.loop, {})[program.name] = None
+            elif isinstance(node.operation, op.Choose):
+                choices.setdefault(node.operation.name, {})[program.name] = None
+                options[node.operation.name] = max(options.get(node.operation.name, 0), len(node.operation.options))
+        stages = max([self.pipeline.stages, *self.pipeline.layout.slots.values()])
+        self.shared: dict[str, Shared] = {}
+        for name, roles in loops.items():
+            width = (4 * stages + 8).bit_length() if len(roles) > 1 else 1
+            behind = self._behind(name, roles, width, "iterations")
+            stopped = self._new(f"loop.{name}.ended", 1, 0, f"the number of iterations of loop {name!r} is decided")
+            self.shared[f"loop {name}"] = Shared(behind, (), stopped)
+        for name, roles in choices.items():
+            behind = self._behind(name, roles, 3, "choices")
+            history: tuple[Field, ...] = ()
+            if len(roles) > 1:
+                bits = max(1, (options[name] - 1).bit_length())
+                history = tuple(
+                    self._new(f"choice.{name}.{age}", bits, 0, f"choice {name!r}, {age} before the last", True)
+                    for age in range(HISTORY)
+                )
+            self.shared[f"choice {name}"] = Shared(behind, history)
+
+    def _behind(self, name: str, roles: Iterable[str], width: int, what: str) -> dict[str, Field]:
+        about = "how many {} of {!r} {} is behind the most advanced role"
+        return {
+            role: self._new(f"behind.{role}.{name}", width, 0, about.format(what, name, role), True) for role in roles
+        }
+
+    def _plan_registers(self) -> None:
+        self.free: dict[str, Field] = {}
+        for program, _, node in self.nodes():
+            if isinstance(node.operation, op.Setmaxnreg) and program.home not in self.free:
+                name = f"{program.home}registers.free"
+                self.free[program.home] = self._new(name, 17, 0, "registers of the CTA that no warp holds")

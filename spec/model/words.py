@@ -1,0 +1,107 @@
+"""Operations in PTX's words, for traces and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import assert_never
+
+from sm90_verify.spec.model.kernel import Node
+from sm90_verify.spec.ptx import operations as op
+
+
+def words_of(node: Node) -> tuple[str, str]:
+    """An operation and its object, in PTX's words."""
+    match node.operation:
+        case None:
+            return ("next iteration", node.loop) if node.loop else ("end", "")
+        case op.Init():
+            return f"init {node.operation.count}", node.operation.barrier
+        case op.Inval():
+            return "inval", node.operation.barrier
+        case op.Wait(phase=op.Token()):
+            return f"{node.operation.kind} token", node.operation.barrier
+        case op.Wait():
+            return f"{node.operation.kind} parity {int(node.operation.phase)}", node.operation.barrier  # type: ignore[arg-type]
+        case op.Arrive() as arrive:
+            expect = "" if arrive.expect is None else f".expect_tx {arrive.expect}"
+            return f"{_arrival(arrive)}{expect}" + (f" x{arrive.count}" if arrive.count != 1 else ""), arrive.barrier
+        case op.Transaction():
+            verb = "expect_tx" if node.operation.bytes >= 0 else "complete_tx"
+            return f"{verb} {abs(node.operation.bytes)}", node.operation.barrier
+        case op.Load():
+            return f"load {tag_text(node.operation.tag)}", node.operation.write.object
+        case op.Touch() as touch:
+            tags = ",".join(dict.fromkeys(tag_text(tag) for tag in touch.tags if tag is not None))
+            return f"{touch.kind} {tags}".rstrip(), ",".join(access.object for access in touch.accesses)
+        case op.Store():
+            tags = ",".join(dict.fromkeys(tag_text(tag) for tag in node.operation.tags if tag is not None))
+            return f"store {tags}".rstrip(), ",".join(access.object for access in node.operation.sources)
+        case op.Group():
+            return _group(node.operation), ""
+        case op.Fence():
+            return _fence(node.operation), ""
+        case op.NamedSync():
+            return (
+                f"bar.{'sync' if node.operation.blocks else 'arrive'} {node.operation.threads}",
+                f"bar{node.operation.id}",
+            )
+        case op.ClusterArrive():
+            return f"barrier.cluster.arrive{'' if node.operation.release else '.relaxed'}", "cluster"
+        case op.ClusterWait():
+            return "barrier.cluster.wait", "cluster"
+        case op.CtaSync():
+            return "__syncthreads", "cta"
+        case op.WarpSync():
+            return "__syncwarp", "warp"
+        case op.Choose():
+            return "choose", node.operation.name
+        case op.Setmaxnreg():
+            return f"setmaxnreg.{node.operation.kind} {node.operation.registers}", "registers"
+        case _:
+            assert_never(node.operation)
+
+
+def _arrival(arrive: op.Arrive) -> str:
+    match arrive.kind:
+        case "arrive":
+            return "arrive"
+        case "drop":
+            return "arrive_drop"
+        case "no_complete":
+            return "arrive.noComplete"
+        case _:
+            assert_never(arrive.kind)
+
+
+def _group(group: op.Group) -> str:
+    match group.kind:
+        case "mma_commit":
+            return "wgmma.commit_group"
+        case "mma_wait":
+            return f"wgmma.wait_group {group.pending}"
+        case "bulk_commit":
+            return "cp.async.bulk.commit_group"
+        case "bulk_wait":
+            return f"cp.async.bulk.wait_group {group.pending}"
+        case "bulk_wait_read":
+            return f"cp.async.bulk.wait_group.read {group.pending}"
+        case _:
+            assert_never(group.kind)
+
+
+def _fence(fence: op.Fence) -> str:
+    match fence.kind:
+        case "proxy_async":
+            return "fence.proxy.async"
+        case "mbarrier_init":
+            return "fence.mbarrier_init"
+        case _:
+            assert_never(fence.kind)
+
+
+def labels(tags: Iterable[Hashable]) -> tuple[str, ...]:
+    return tuple(tag_text(tag) or "data" for tag in tags)
+
+
+def tag_text(tag: Hashable) -> str:
+    return "" if tag is None else f"k={tag}"

@@ -1,0 +1,1 @@
+"""What the hardware does: every PTX operation once."""

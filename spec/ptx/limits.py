@@ -1,0 +1,70 @@
+"""Numbers that Hopper and PTX fix: sizes, alignments and the largest counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
+
+COUNT_LIMIT = (1 << 20) - 1
+"""Largest expected or pending arrival count, and largest magnitude of the tx-count (9.7.13.15.2)."""
+
+
+NAMED_BARRIERS = 16
+"""Named barriers per CTA, ids 0 to 15 (9.7.13.1)."""
+
+
+WARP, WARPGROUP = 32, 128
+"""Threads of a warp, and of the four warps that execute wgmma together."""
+
+
+CTA_THREADS = 1024
+"""Threads of a CTA at most."""
+
+
+BULK_ALIGNMENT = 16
+"""cp.async.bulk: size and addresses are multiples of 16 bytes (9.7.9.25.4)."""
+
+
+SHARED_OF_SM = 228 * 1024
+"""Bytes of shared memory of an SM; of every CTA on it, 1 KiB is the system's."""
+
+
+SHARED_OF_CTA = 227 * 1024
+"""Bytes of shared memory that a CTA can use (sm90_common.inl:57, sm90_smem_capacity_bytes)."""
+
+
+REGISTERS_OF_SM = 65_536
+"""32-bit registers, all of which one CTA can have."""
+
+
+REGISTERS_OF_THREAD = 255
+"""Registers per thread that a kernel can be launched with."""
+
+
+MBARRIER_ALIGNMENT = 8
+"""An mbarrier is 8 bytes at a multiple of 8 (9.7.13.15.1)."""
+
+
+MATRIX_ALIGNMENT = 16
+"""A matrix descriptor of wgmma holds an address in units of 16 bytes (9.7.15.5.1)."""
+
+
+TENSORMAP_BYTES, TENSORMAP_ALIGNMENT = 128, 64
+"""A CUtensorMap."""
+
+
+CLUSTER_LIMIT = 16
+"""CTAs of a cluster at most (non-portable size on an H100)."""
+
+
+MMA_GROUPS = 8
+"""wgmma.wait_group takes 0 to 7, so groups older than the newest 7 are only ever waited for together."""
+
+
+BULK_GROUPS = 32
+"""Likewise for bulk groups: a wait that leaves more of them pending is refused."""
+
+
+MBARRIER_BYTES = 8

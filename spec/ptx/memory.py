@@ -1,0 +1,40 @@
+"""Accesses: bytes of a memory space, read or written through a proxy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Access:
+    """Bytes [start, stop) of a memory space, read or written through the generic or the async proxy."""
+
+    object: str
+    space: str
+    start: int
+    stop: int
+    write: bool
+    proxy: str
+    cta: int = 0
+    """The CTA whose shared memory it is; 0 for memory that all CTAs have."""
+
+    def conflicts(self, other: Access) -> bool:
+        """Same bytes, and at least one of the two writes."""
+        return (self.write or other.write) and self.overlaps(other)
+
+    def overlaps(self, other: Access) -> bool:
+        same = self.space == other.space and self.cta == other.cta
+        return same and self.start < other.stop and other.start < self.stop
+
+
+def as_read(access: Access, proxy: str) -> Access:
+    return replace(access, write=False, proxy=proxy)
+
+
+def as_write(access: Access, proxy: str) -> Access:
+    return replace(access, write=True, proxy=proxy)
+
+
+def describe(access: Access) -> str:
+    verb = "write" if access.write else "read"
+    return f"the {access.proxy}-proxy {verb} of {access.object}"

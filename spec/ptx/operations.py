@@ -1,0 +1,251 @@
+"""What a role can yield: one frozen record per operation, in PTX's terms, without any meaning yet.
+
+`Operation` is the union of all of them, and it is closed: whoever reads operations has a case for each and ends in
+`assert_never`, so that mypy lists every place that a new record must reach; and `unknown` says of what a role has
+yielded why it is none of them, before anybody reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.state import Phase
+from sm90_verify.spec.ptx.memory import Access
+
+WaitKind: TypeAlias = Literal["wait", "try_wait", "test_wait"]
+ArriveKind: TypeAlias = Literal["arrive", "drop", "no_complete"]
+TouchKind: TypeAlias = Literal["read", "write", "mma"]
+GroupKind: TypeAlias = Literal["mma_commit", "mma_wait", "bulk_commit", "bulk_wait", "bulk_wait_read"]
+FenceKind: TypeAlias = Literal["proxy_async", "mbarrier_init"]
+RegistersKind: TypeAlias = Literal["dec", "inc"]
+
+
+@dataclass(frozen=True)
+class Yielded:
+    """Something that only means anything when it is yielded."""
+
+    def __bool__(self) -> bool:
+        raise SpecError(
+            "an operation has no truth value: write `yield` in front of it (try_wait, test_wait and choose give their "
+            "answer as the value of the yield)"
+        )
+
+
+@dataclass(frozen=True)
+class Token:
+    """The state that mbarrier.arrive returns, to be waited with."""
+
+    barrier: str
+
+
+@dataclass(frozen=True)
+class Init(Yielded):
+    """write: the barrier's bytes, where a buffer lies in them too."""
+
+    barrier: str
+    count: int
+    remote: bool = False
+    write: Access | None = None
+
+
+@dataclass(frozen=True)
+class Inval(Yielded):
+    """write: the barrier's bytes, where a buffer lies in them too."""
+
+    barrier: str
+    remote: bool = False
+    write: Access | None = None
+
+
+@dataclass(frozen=True)
+class Wait(Yielded):
+    """kind: "wait" blocks; "try_wait" may also give up, "test_wait" only looks: both answer True or False."""
+
+    barrier: str
+    phase: int | Phase | Token
+    kind: WaitKind = "wait"
+    remote: bool = False
+
+
+@dataclass(frozen=True)
+class Arrive(Yielded):
+    """kind: "arrive", "drop" or "no_complete"; expect: bytes of arrive.expect_tx, or None for a plain arrive.
+
+    cta: the CTA of the barrier, if it is another one (the .shared::cluster form); -1 for the thread's own.
+    """
+
+    barrier: str
+    count: int = 1
+    expect: int | None = None
+    kind: ArriveKind = "arrive"
+    cta: int = -1
+
+
+@dataclass(frozen=True)
+class Transaction(Yielded):
+    """expect_tx (bytes > 0) or complete_tx (bytes < 0) without an arrival."""
+
+    barrier: str
+    bytes: int
+    cta: int = -1
+
+
+@dataclass(frozen=True)
+class Load(Yielded):
+    """cp.async.bulk global -> shared: written at any later time, in `pieces`, then complete_tx on the barrier.
+
+    also: with .multicast::cluster, the same bytes of the other CTAs of the mask and the barriers that they signal; in
+    each CTA the copy lands at a time of its own.
+    """
+
+    write: Access
+    barrier: str
+    bytes: int
+    tag: Hashable
+    pieces: int = 1
+    also: tuple[tuple[Access, str], ...] = ()
+
+    @property
+    def destinations(self) -> tuple[tuple[Access, str], ...]:
+        """What is written and which barrier is signalled, in every CTA of the mask."""
+        return ((self.write, self.barrier), *self.also)
+
+
+@dataclass(frozen=True)
+class Touch(Yielded):
+    """Accesses of one kind: "read" or "write" (generic, at once), "mma" (until its group is waited for)."""
+
+    kind: TouchKind
+    accesses: tuple[Access, ...]
+    tags: tuple[Hashable, ...]
+    commit: bool = False
+
+
+@dataclass(frozen=True)
+class Store(Yielded):
+    """cp.async.bulk shared -> global: reads sources and tensormap, writes its destination, until its group is waited
+    for.
+    """
+
+    sources: tuple[Access, ...]
+    tags: tuple[Hashable, ...]
+    destination: Access | None = None
+    tensormap: Access | None = None
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        return self.sources if self.tensormap is None else (*self.sources, self.tensormap)
+
+
+@dataclass(frozen=True)
+class Group(Yielded):
+    """kind: "mma_commit", "mma_wait", "bulk_commit", "bulk_wait" or "bulk_wait_read"; pending: groups still allowed."""
+
+    kind: GroupKind
+    pending: int = 0
+
+
+@dataclass(frozen=True)
+class Fence(Yielded):
+    """kind: "proxy_async" (fence.proxy.async) or "mbarrier_init" (fence.mbarrier_init.release.cluster)."""
+
+    kind: FenceKind
+
+
+@dataclass(frozen=True)
+class NamedSync(Yielded):
+    """bar.sync (blocks) or bar.arrive (does not): `threads` is the count that the instruction names."""
+
+    id: int
+    threads: int
+    blocks: bool = True
+
+
+@dataclass(frozen=True)
+class CtaSync(Yielded):
+    """__syncthreads(): all threads of the CTA that have not exited."""
+
+
+@dataclass(frozen=True)
+class ClusterArrive(Yielded):
+    """barrier.cluster.arrive; `release`: .release (the default) or .relaxed, which orders no memory access."""
+
+    release: bool = True
+
+
+@dataclass(frozen=True)
+class ClusterWait(Yielded):
+    """barrier.cluster.wait, of the generation in which the thread has arrived."""
+
+
+@dataclass(frozen=True)
+class WarpSync(Yielded):
+    """__syncwarp(), or a barrier of one warpgroup alone: all representatives of the role."""
+
+
+@dataclass(frozen=True)
+class Choose(Yielded):
+    """A choice that the model cannot know and that all roles share: the n-th choice of a name is the same for all."""
+
+    name: str
+    options: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Setmaxnreg(Yielded):
+    """setmaxnreg.dec or .inc to `registers` a thread, by all threads of the role."""
+
+    registers: int
+    kind: RegistersKind
+
+
+Operation: TypeAlias = (
+    Init
+    | Inval
+    | Wait
+    | Arrive
+    | Transaction
+    | Load
+    | Touch
+    | Store
+    | Group
+    | Fence
+    | NamedSync
+    | CtaSync
+    | ClusterArrive
+    | ClusterWait
+    | WarpSync
+    | Choose
+    | Setmaxnreg
+)
+"""All that a role can yield."""
+
+Signal: TypeAlias = Init | Inval | Arrive | Transaction
+"""What changes a mbarrier by itself, without a copy."""
+
+Meeting: TypeAlias = NamedSync | CtaSync | WarpSync | ClusterArrive | ClusterWait
+"""Barriers of threads."""
+
+OPERATIONS: tuple[type[Any], ...] = get_args(Operation)
+_KINDS = {
+    record: [(name, get_args(kind)) for name, kind in get_type_hints(record).items() if get_origin(kind) is Literal]
+    for record in OPERATIONS
+}
+
+
+def unknown(thing: object) -> str:
+    """What is wrong with something that a role has yielded: no engine knows what it does; "" if they all do.
+
+    Its class must be one of the union itself: a subclass, or an object with the same fields, may mean anything.
+    """
+    if type(thing) not in OPERATIONS:
+        bases = [base.__name__ for base in type(thing).__mro__[1:] if base in OPERATIONS]
+        why = f"{type(thing).__name__} is a subclass of {bases[0]}" if bases else repr(thing)
+        return f"a role yielded {why}, which no engine knows: yield an operation of spec.ptx.operations"
+    for name, values in _KINDS[type(thing)]:
+        if getattr(thing, name) not in values:
+            return f"a role yielded {thing!r}, whose {name} no engine knows: use {', '.join(values)}"
+    return ""

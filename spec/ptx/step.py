@@ -1,0 +1,54 @@
+"""What one operation does to the state of the hardware, as data: the four parts that every operation has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, any_of, where
+
+
+@dataclass(frozen=True)
+class Illegal:
+    """`property` is violated when the operation meets `when`; `because` is the sentence that says why."""
+
+    property: str
+    when: Expr
+    because: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """The meaning of one operation by one thread, or by several threads of which each does it once."""
+
+    when: Expr = TRUE
+    then: dict[str, Expr] = field(default_factory=dict)
+    completes: Expr = FALSE
+    illegal: tuple[Illegal, ...] = ()
+
+
+def saturating_increment(count: Expr, condition: Expr) -> Expr:
+    """count + 1 where the condition holds, held at the largest value of its width: exact for every smaller value."""
+    top = (1 << count.width) - 1
+    return where(condition & (count != top), count + 1, count)
+
+
+def violated(illegal: tuple[Illegal, ...]) -> Expr:
+    """Whether any of the parts holds."""
+    return any_of(part.when for part in illegal)
+
+
+Updates = tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to take an operation. `goes`: "on" to the successor for `answer`, or "inside" the barrier to wait
+    there.
+    """
+
+    guard: Expr
+    updates: Updates
+    illegal: tuple[Illegal, ...] = ()
+    goes: str = "on"
+    answer: object = None
+    label: str = ""
