@@ -14,7 +14,8 @@ from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.cutlass.gemm import GemmPingpong
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.ptx import operations as op
 
 GPU = {"name": "simulated"}
@@ -101,8 +102,8 @@ def simulated(plan, machine, seed):
 
 
 def model_of(pipeline):
-    plan = lower(pipeline)
-    return plan, Linearise(plan, compile_programs(pipeline, plan.programs))
+    plan = lower(trace(pipeline))
+    return plan, Linearise(plan, compile_kernel(plan.kernel))
 
 
 def changed(run, name, number, **changes):

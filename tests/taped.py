@@ -13,7 +13,8 @@ from sm90_verify.evidence.hardware.recorder import tapes
 from sm90_verify.evidence.hardware.recorder.conform import atoms
 from sm90_verify.evidence.hardware.recorder.tapes import Did, Tape
 from sm90_verify.recordings.lower import lower
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 SMALL = {
     "tma-async": {"stages": 2, "trips": 3, "bytes": 4096, "consumers": 2},
@@ -44,8 +45,8 @@ def told(number):
 def taped(kernel, parameters, seed=1):
     """A simulated run of the model, and the tapes of a kernel that did the same, in words of its own."""
     model = KERNELS[kernel](**parameters)
-    plan = lower(model)
-    run = simulated(plan, compile_programs(model, plan.programs), seed)
+    plan = lower(trace(model))
+    run = simulated(plan, compile_kernel(plan.kernel), seed)
     shape = shapes.shape(shapes.NAMES.index(kernel), model)
     numbers = {}
     for number, key in plan.writers.items():

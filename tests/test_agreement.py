@@ -12,7 +12,8 @@ from corpus_table import CASES
 from sm90_verify.counterexample.trace import execute
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.smt.bounded import bounded
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import LIMIT
 
 DEEPEST = 16
@@ -22,7 +23,7 @@ BROKEN = [pytest.param(case.broken, id=case.id) for case in CASES if case.broken
 
 @pytest.mark.parametrize("pipeline", BROKEN)
 def test_same_violations_after_as_many_steps(pipeline):
-    machine = compile_pipeline(pipeline)
+    machine = compile_kernel(trace(pipeline))
     searched = {
         property: len(violation.actions)
         for property, violation in explore(machine).violations.items()

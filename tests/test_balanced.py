@@ -8,7 +8,8 @@ from sm90_verify.engines.search.explore import explore
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 class CompletesThenExpects(Pipeline):
@@ -119,13 +120,13 @@ class LandsAPhaseTooEarly(Pipeline):
     [CompletesThenExpects, BytesMatchInTheEnd, ForEver, ExpectsWhatAnArrivalLetsItExpect, LandsAPhaseTooEarly],
 )
 def test_reduction_finds_the_deadlock(kernel):
-    machine = compile_pipeline(kernel())
+    machine = compile_kernel(trace(kernel()))
     assert "deadlock" in explore(machine).violations
     assert explore(machine, reduced=True).violations
 
 
 def balance_of(kernel: type[Pipeline]) -> dict[str, bool]:
-    return {info.name: info.balanced for info in compile_pipeline(kernel()).structure.barriers}
+    return {info.name: info.balanced for info in compile_kernel(trace(kernel())).structure.barriers}
 
 
 def test_what_is_balanced():

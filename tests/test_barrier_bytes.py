@@ -16,7 +16,8 @@ from sm90_verify.result import PROVED, UNDETERMINED
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 class AfterInval(Pipeline):
@@ -225,16 +226,16 @@ CASES = [
 
 @pytest.mark.parametrize("pipeline, found", CASES)
 def test_search_finds_exactly_this(pipeline, found):
-    machine = compile_pipeline(pipeline)
+    machine = compile_kernel(trace(pipeline))
     assert set(explore(machine).violations) == found
     assert bool(explore(machine, reduced=True).violations) == bool(found)
 
 
 @pytest.mark.parametrize("pipeline, found", CASES)
 def test_order_says_the_same(pipeline, found):
-    outcome = order(pipeline)
+    outcome = order(trace(pipeline))
     assert outcome.verdict == ("violated" if found else PROVED)
-    assert set(confirm(outcome, compile_pipeline(pipeline))) <= found
+    assert set(confirm(outcome, compile_kernel(trace(pipeline)))) <= found
     proved = {property for property, verdict in outcome.verdicts.items() if verdict == PROVED}
     assert not proved & found and found <= set(outcome.verdicts)
 
@@ -245,24 +246,24 @@ SHOWN = [case for case in CASES if "barrier-init" in case.values[1]]
 @pytest.mark.parametrize("pipeline, found", SHOWN)
 def test_order_shows_the_access_to_a_live_barrier(pipeline, found):
     """Also where the run of order has the two the other way round."""
-    shown = confirm(order(pipeline), compile_pipeline(pipeline))
+    shown = confirm(order(trace(pipeline)), compile_kernel(trace(pipeline)))
     assert "is live" in shown["barrier-init"].because
 
 
 def test_the_schedule_of_order_has_what_the_access_needs_and_no_more():
     pipeline = Bytes(one_does="init elsewhere elsewhere elsewhere", two_does="write")
-    shown = confirm(order(pipeline), compile_pipeline(pipeline))
+    shown = confirm(order(trace(pipeline)), compile_kernel(trace(pipeline)))
     assert len(shown["barrier-init"].actions) == 2
 
 
 def test_order_answers_for_barriers_that_nobody_initialises():
-    assert order(Dead(what="read")).verdicts["barrier-init"] == PROVED
-    assert order(Apart(what="inval")).failures == ()
+    assert order(trace(Dead(what="read"))).verdicts["barrier-init"] == PROVED
+    assert order(trace(Apart(what="inval"))).failures == ()
 
 
 @pytest.mark.parametrize("pipeline, found", [case for case in CASES if case.values[0].cluster == "1x1"])
 def test_induction_does_not_contradict(pipeline, found):
-    verdicts = prove(compile_pipeline(pipeline), timeout=20).verdicts
+    verdicts = prove(compile_kernel(trace(pipeline)), timeout=20).verdicts
     assert {property for property, verdict in verdicts.items() if verdict == "violated"} <= found
     assert {property for property, verdict in verdicts.items() if verdict != PROVED} >= found
     if not found:
@@ -275,8 +276,8 @@ def test_random_programs(seed):
     rng = random.Random(seed)
     seen = set()
     for pipeline in random_programs(rng, 60):
-        machine = compile_pipeline(pipeline)
-        searched, outcome = explore(machine), order(pipeline)
+        machine = compile_kernel(trace(pipeline))
+        searched, outcome = explore(machine), order(trace(pipeline))
         found, what = set(searched.violations), f"{pipeline.one_does} / {pipeline.two_does}"
         assert bool(explore(machine, reduced=True).violations) == bool(found), what
         assert set(confirm(outcome, machine)) <= found, what
@@ -314,7 +315,7 @@ def random_programs(rng: random.Random, number: int) -> Iterator[Pipeline]:
                 break
         pipeline = kernel(one_does=" ".join(roles[0]), two_does=" ".join(roles[1]))
         try:
-            compile_pipeline(pipeline)
+            compile_kernel(trace(pipeline))
         except SpecError:
             continue
         number -= 1

@@ -7,22 +7,21 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from sm90_verify.cli.main import main
+from sm90_verify.engines.check import check
 from sm90_verify.mutation.catalogue import Model, mutants_of
 from sm90_verify.mutation.stream import Edit, edited
-from sm90_verify.recordings.lower import lower
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace_programs
-from sm90_verify.spec.model.compile import compile_pipeline, compile_programs
-from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
@@ -100,7 +99,7 @@ def test_every_engine_refuses_it_with_one_line(engine, what, capsys):
 @pytest.mark.parametrize("what", WHATS)
 def test_whatever_reads_programs_refuses_it(what):
     pipeline = Strange(what=what)
-    for reader in (trace_programs, compile_pipeline, lower, lambda one: mutants_of(Model(Strange, {"what": what}))):
+    for reader in (trace, check, lambda one: mutants_of(Model(Strange, {"what": what}))):
         with pytest.raises(SpecError, match="no engine knows"):
             reader(pipeline)
 
@@ -124,16 +123,16 @@ class Plain(Pipeline):
 def test_a_mutation_that_puts_it_in_is_refused(what):
     stranger = strangers(Plain().x[0].access)[what]
     with pytest.raises(SpecError, match="no engine knows"):
-        trace_programs(edited(Plain, Edit("one", None, lambda one: (stranger,)))())
+        trace(edited(Plain, Edit("one", None, lambda one: (stranger,)))())
 
 
 @pytest.mark.parametrize("what", WHATS)
 def test_the_gate_refuses_it_in_programs_that_nobody_traced(what):
     pipeline = Plain()
-    one, other = trace_programs(pipeline)
+    one, other = trace(pipeline).programs
     one.nodes[0].operation = strangers(pipeline.x[0].access)[what]
     with pytest.raises(SpecError, match="no engine knows"):
-        validate(pipeline.layout, pipeline.shape, (one, other), 168)
+        validate(replace(trace(pipeline), programs=(one, other)))
 
 
 def test_an_operation_that_is_in_the_union_is_known():
@@ -146,14 +145,14 @@ def test_an_operation_that_is_in_the_union_is_known():
     }
 
 
-@pytest.mark.parametrize("reader", [compile_programs])
+@pytest.mark.parametrize("reader", [compile_kernel])
 def test_a_reader_that_is_handed_it_ends_in_assert_never(reader):
     """Behind the gate nothing does nothing: a reader that meets a stranger stops."""
     pipeline = Plain()
-    one, other = trace_programs(pipeline)
+    one, other = trace(pipeline).programs
     one.nodes[0].operation = Reduce((pipeline.x[0].access,))
     with pytest.raises(AssertionError):
-        reader(pipeline, (Program(one.name, one.me, one.nodes, one.role), other))
+        reader(replace(trace(pipeline), programs=(one, other)))
 
 
 # ---------------------------------------------------------------- what the types say

@@ -13,7 +13,8 @@ from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.cutlass.pipelines import PipelineTmaAsync
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.ptx.cluster import Cluster
 
 # ---------------------------------------------------------------- the shape
@@ -56,7 +57,7 @@ def test_two_ctas_are_proved_for_every_trip_count(cluster, states):
 @pytest.mark.parametrize("cluster", ["1x1", "2x1", "1x2"])
 @pytest.mark.parametrize("trips", [0, 1, 2])
 def test_reduced_and_unreduced_search_agree(cluster, trips):
-    machine = compile_pipeline(TmaAsync(stages=1, cluster=cluster, trips=trips))
+    machine = compile_kernel(trace(TmaAsync(stages=1, cluster=cluster, trips=trips)))
     whole, reduced = explore(machine), explore(machine, reduced=True)
     assert whole.complete and reduced.complete
     assert not whole.violations and not reduced.violations
@@ -168,7 +169,7 @@ def test_wrong_variants_are_found(kernel, expected, cluster):
 @pytest.mark.parametrize("cluster", ["2x1", "1x2", "2x2", "4x1"])
 @pytest.mark.parametrize("kernel", [OwnReleaseOnly, OwnCount, CountOfOne, NoTail, NotArmed, UnequalTrips])
 def test_wrong_variants_are_found_by_happens_before_in_every_shape(kernel, cluster):
-    assert order(Wrong(cluster=cluster)).verdict == "proved"
+    assert order(trace(Wrong(cluster=cluster))).verdict == "proved"
     result = check(kernel(cluster=cluster), command="spec", engine="order")
     assert result.verdict == "violated"
     assert result.trace is not None
@@ -179,7 +180,7 @@ def test_wrong_variants_are_found_by_happens_before_in_every_shape(kernel, clust
 @pytest.mark.parametrize("trips", [0, 1, 2, 3, "all"])
 def test_happens_before_agrees_with_the_search(cluster, stages, trips):
     pipeline = TmaAsync(stages=stages, cluster=cluster, trips=trips)
-    assert order(pipeline).verdict == check(pipeline, command="pipeline").verdict == "proved"
+    assert order(trace(pipeline)).verdict == check(pipeline, command="pipeline").verdict == "proved"
 
 
 @pytest.mark.parametrize("trips", [1, 2])
@@ -192,7 +193,7 @@ def test_without_its_tail_the_last_arrival_finds_the_peer_gone(trips):
 
 
 def test_a_remote_arrival_is_prompt_only_while_the_other_cta_must_still_wait():
-    machine = compile_pipeline(Wrong())
+    machine = compile_kernel(trace(Wrong()))
     reduction = find_reduction(machine)
     consumer = next(number for number, role in enumerate(machine.roles) if role.name == "cta1.consumer")
     places = machine.roles[consumer].locations
@@ -212,11 +213,11 @@ def test_multicast_names_each_cta_once():
             yield self.parts_of_a[state.index].load(signals=full, multicast=(0, 0))
 
     with pytest.raises(SpecError, match="each once"):
-        compile_pipeline(Twice())
+        compile_kernel(trace(Twice()))
 
 
 def test_each_copy_of_a_multicast_lands_when_it_will():
-    machine = compile_pipeline(TmaAsync(stages=1, cluster="2x1", trips=1))
+    machine = compile_kernel(trace(TmaAsync(stages=1, cluster="2x1", trips=1)))
     landing = [action.object for action in machine.actions if action.location is None]
     assert sorted(landing) == sorted(
         f"cta{cta}.{part}" for cta in range(2) for part in ("parts_of_a", "parts_of_b[0]", "parts_of_b[1]")

@@ -10,7 +10,8 @@ from sm90_verify.engines.search.explore import explore
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 # ---------------------------------------------------------------- what reaches another CTA, and how
 
@@ -149,7 +150,7 @@ def test_a_cta_outside_the_cluster_is_one_line():
             yield self.ready[0].on(2).arrive()
 
     with pytest.raises(SpecError, match="CTA 2 of a cluster of 2"):
-        compile_pipeline(Outside())
+        compile_kernel(trace(Outside()))
 
 
 # ---------------------------------------------------------------- initialisation
@@ -247,7 +248,7 @@ def test_a_thread_that_arrives_and_exits_is_counted_once():
             if me.cta == 1:
                 yield self.cluster_wait()
 
-    machine = compile_pipeline(Leaves())
+    machine = compile_kernel(trace(Leaves()))
     exploration = explore(machine)
     assert exploration.complete and not exploration.violations
     passes = [action.guard for action in machine.actions if "wait" in action.op and "alone" not in action.op]

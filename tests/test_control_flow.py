@@ -10,7 +10,8 @@ from mistakes import Ring, told_in_one_line
 
 from sm90_verify.spec.language.declarations import role
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 def iteration_as_a_number():
@@ -20,7 +21,7 @@ def iteration_as_a_number():
             for k in self.loop():
                 yield self.full[k].wait(0)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def iteration_modulo_what_does_not_divide_its_period():
@@ -30,7 +31,7 @@ def iteration_modulo_what_does_not_divide_its_period():
             for k in self.loop():
                 yield self.full[k % 3 % 2].wait(0)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def second_loop_over_one_trip_count():
@@ -42,7 +43,7 @@ def second_loop_over_one_trip_count():
             for _ in self.loop():  # mistake
                 yield self.full[1].wait(0)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def trip_count_inside_a_loop_without_end():
@@ -53,7 +54,7 @@ def trip_count_inside_a_loop_without_end():
                 for _ in self.loop():  # mistake
                     yield self.full[0].wait(0)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def dictionary_that_cannot_be_closed_over():
@@ -64,7 +65,7 @@ def dictionary_that_cannot_be_closed_over():
             for _ in self.loop():  # mistake
                 yield self.full[len(seen)].wait(0)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def role_without_yield():
@@ -73,7 +74,7 @@ def role_without_yield():
         def consumer(self, at):  # mistake
             self.full[at].wait(at.phase)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def loops_without_yielding():
@@ -83,7 +84,7 @@ def loops_without_yielding():
             sum(0 for _ in count())  # mistake
             yield self.full[0].wait(0)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def empty_iteration():
@@ -95,7 +96,7 @@ def empty_iteration():
                 if k % 2 == 2:
                     yield self.empty[0].arrive()
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def endless_loop_without_loop():
@@ -107,7 +108,7 @@ def endless_loop_without_loop():
                 yield self.full[at].wait(at.phase)  # mistake
                 at += 1
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def operation_not_yielded():
@@ -118,7 +119,7 @@ def operation_not_yielded():
             self.a[at].read()  # mistake
             yield self.empty[at].arrive()
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def last_operation_not_yielded():
@@ -128,7 +129,7 @@ def last_operation_not_yielded():
             yield self.full[0].wait(0)
             self.empty[0].arrive()  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def yield_instead_of_yield_from():
@@ -137,7 +138,7 @@ def yield_instead_of_yield_from():
         def consumer(self, at):
             yield self.helper(at)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def yields_a_number():
@@ -146,7 +147,7 @@ def yields_a_number():
         def consumer(self, at):
             yield at.index  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def helper_never_run():
@@ -156,7 +157,7 @@ def helper_never_run():
             yield self.full[at].wait(at.phase)
             yield from [self.helper(at)]  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def unknown_role_parameter():
@@ -165,7 +166,7 @@ def unknown_role_parameter():
         def consumer(self, state):  # mistake
             yield self.full[state].wait(state.phase)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def variable_that_cannot_be_closed_over():
@@ -176,7 +177,7 @@ def variable_that_cannot_be_closed_over():
             for _ in self.loop():  # mistake
                 yield self.full[next(numbers) % 2].wait(0)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def exception_in_a_role():
@@ -186,7 +187,7 @@ def exception_in_a_role():
             yield self.full[at].wait(at.phase)
             yield self.a[at].read(tag=[1][at.number])  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def exception_in_a_helper():
@@ -199,7 +200,7 @@ def exception_in_a_helper():
         def consumer(self, at):
             yield from self.divide(at)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (

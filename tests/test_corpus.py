@@ -12,7 +12,8 @@ from corpus_table import CASES, LEFT_OUT, MODULES, Case
 from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
 from sm90_verify.result import PROPERTIES
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 BROKEN = [pytest.param(case, id=case.id) for case in CASES]
 FIXED = [
@@ -26,7 +27,7 @@ MOST_STEPS = 20
 
 @cache
 def explored(pipeline: Pipeline) -> Exploration:
-    return explore(compile_pipeline(pipeline))
+    return explore(compile_kernel(trace(pipeline)))
 
 
 @pytest.mark.parametrize("case", BROKEN)
@@ -59,7 +60,7 @@ def test_fixed_twin_is_proved(pipeline: Pipeline) -> None:
 @pytest.mark.parametrize("pipeline", FIXED)
 def test_fixed_twin_does_something(pipeline: Pipeline) -> None:
     """A proof about a program that never gets anywhere proves nothing: every line of every role is executed."""
-    machine = compile_pipeline(pipeline)
+    machine = compile_kernel(trace(pipeline))
     unreached = set(explored(pipeline).unreached)
     executed = {(action.role, action.source) for index, action in enumerate(machine.actions) if index not in unreached}
     lines = {
@@ -70,12 +71,12 @@ def test_fixed_twin_does_something(pipeline: Pipeline) -> None:
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_reduced_search_finds_something_too(case: Case) -> None:
-    assert explore(compile_pipeline(case.broken), reduced=True).violations
+    assert explore(compile_kernel(trace(case.broken)), reduced=True).violations
 
 
 @pytest.mark.parametrize("pipeline", FIXED)
 def test_reduced_search_proves_it_too(pipeline: Pipeline) -> None:
-    reduced = explore(compile_pipeline(pipeline), reduced=True)
+    reduced = explore(compile_kernel(trace(pipeline)), reduced=True)
     assert (reduced.complete, reduced.violations, is_undetermined(reduced)) == (True, {}, "")
     assert reduced.states <= explored(pipeline).states
 

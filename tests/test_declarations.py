@@ -9,7 +9,8 @@ from mistakes import told_in_one_line
 
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 class Ring(Pipeline):
@@ -36,7 +37,7 @@ def negative_trips():
             for _ in self.loop(-1):  # mistake
                 yield self.full[0].wait(0)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def parts_that_do_not_add_up():
@@ -45,7 +46,7 @@ def parts_that_do_not_add_up():
         def consumer(self, at):  # mistake
             yield self.full[at].wait(at.phase)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def unknown_name_of_a_parameter():
@@ -66,7 +67,7 @@ def no_role():
     class Wrong(Pipeline):  # mistake
         full = barrier(arrivals=1)
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def too_many_arrivals():

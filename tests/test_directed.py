@@ -19,6 +19,7 @@ from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import recorded
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
 
 CORPUS = Path(__file__).parent / "corpus"
 GPU = Gpu("emulated", "0.0", "0.0", 1)
@@ -28,7 +29,7 @@ GPU = Gpu("emulated", "0.0", "0.0", 1)
 def test_what_an_emulated_gpu_does_is_allowed(kernel):
     """The emulation knows mbarriers from PTX and nothing of the specification."""
     for pipeline in pipelines(kernel)[::5]:
-        plan = lower(pipeline)
+        plan = lower(trace(pipeline))
         done = EmulatedExecutor(plan).run(1)
         held = hold(recorded(asdict(GPU), plan, done, record.resolution(plan.cluster)))
         assert held.refused == [] and held.hung == 0 and held.accepted == 1
@@ -56,7 +57,7 @@ class LeavesAnMmaInFlight(Pipeline):
 
 
 def test_an_mma_that_is_never_waited_for_is_in_flight_to_the_end():
-    plan = lower(LeavesAnMmaInFlight())
+    plan = lower(trace(LeavesAnMmaInFlight()))
     (run,) = EmulatedExecutor(plan).run(1)
     consumer = run.roles[1]
     assert [event.node for event in consumer.events] == [0, 1, 2, 3, 4] and len(plan.nodes["consumer"]) == 5

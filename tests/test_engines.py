@@ -22,7 +22,8 @@ from sm90_verify.spec.cutlass.classes import PIPELINES
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = ("search", "order", "smt", "search+order", "search+smt", "order+smt", "search+order+smt")
@@ -91,7 +92,7 @@ def test_wrong_words_are_refused_with_one_line_by_python_and_command_line(words,
         check(HandsOver(), engine=words)
     assert text in str(error.value)
     with pytest.raises(SpecError):
-        check_machine(compile_pipeline(HandsOver()), engine=words)
+        check_machine(compile_kernel(trace(HandsOver())), engine=words)
     for command in (["pipeline", "tma-async"], ["mainloop", "--minimal-wait"], ["epilogue"], ["spec", "x.py"]):
         assert main([*command, "--engine", words]) == 2
         err = capsys.readouterr().err
@@ -112,7 +113,7 @@ def test_one_more_engine():
 
 
 def test_an_engine_that_reads_programs_refuses_a_machine():
-    machine = compile_pipeline(HandsOver())
+    machine = compile_kernel(trace(HandsOver()))
     for words in ("order", "search+order"):
         with pytest.raises(SpecError, match="'order' reads programs, and HandsOver is a Machine alone"):
             check_machine(machine, engine=words)
@@ -241,11 +242,10 @@ def test_programs_are_traced_and_compiled_once(monkeypatch):
 
         return call
 
-    from sm90_verify.spec.language import walk as program
     from sm90_verify.spec.model import compile
 
-    monkeypatch.setattr(program, "trace_programs", counting("trace", program.trace_programs))
-    monkeypatch.setattr(compile, "compile_programs", counting("compile", compile.compile_programs))
+    monkeypatch.setattr("sm90_verify.engines.check.trace", counting("trace", trace))
+    monkeypatch.setattr(compile, "compile_kernel", counting("compile", compile.compile_kernel))
     check(HandsOver(), engine="search+order+smt")
     assert counted == {"trace": 1, "compile": 1}
     check(HandsOver(), engine="order")

@@ -14,6 +14,7 @@ from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
 
 
 def test_codes_are_those_of_the_kernel():
@@ -35,7 +36,7 @@ def test_the_kernel_traps_at_a_code_or_a_count_that_it_does_not_know():
 
 
 def test_a_role_is_lowered_operation_by_operation():
-    plan = lower(TmaAsync(stages=1, trips=1))
+    plan = lower(trace(TmaAsync(stages=1, trips=1)))
     producer, consumer = plan.roles
     assert [one.code for one in producer.instructions] == ["wait", "arrive", "load", "wait"]
     assert [one.code for one in consumer.instructions] == ["wait", "read", "nothing", "read", "arrive"]
@@ -47,7 +48,7 @@ def test_a_role_is_lowered_operation_by_operation():
 
 
 def test_a_multicast_copy_has_a_mask():
-    plan = lower(TmaAsync(stages=1, trips=1, cluster="2x1", bytes=4096))
+    plan = lower(trace(TmaAsync(stages=1, trips=1, cluster="2x1", bytes=4096)))
     masks = {one.e for one in plan.roles[0].instructions if one.code == "load"}
     assert masks == {0, 3} and plan.cluster == 2
 
@@ -95,12 +96,12 @@ class Odd(Pipeline):
 )
 def test_what_the_executor_refuses(what, why):
     with pytest.raises(SpecError, match=why):
-        lower(Odd(what=what))
+        lower(trace(Odd(what=what)))
 
 
 def test_warps_meet_before_what_one_of_them_does():
     """The specification takes a role's step for one step of all its threads."""
-    (lowered,) = lower(Odd()).roles
+    (lowered,) = lower(trace(Odd())).roles
     assert [one.code for one in lowered.instructions] == ["meet", "arrive"]
 
 

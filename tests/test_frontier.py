@@ -14,6 +14,7 @@ from sm90_verify.evidence.frontier.box import ENDLESS, Box, Configuration
 from sm90_verify.evidence.frontier.formula import simplest
 from sm90_verify.evidence.frontier.report import text, to_json
 from sm90_verify.evidence.frontier.run import decide, explore_box
+from sm90_verify.spec.language.walk import trace
 
 SMALL = Box(
     schedules=("ws", "cooperative"),
@@ -200,7 +201,7 @@ there is a race. `python -m sm90_verify.evidence.hardware.cutlass epilogue` buil
 
 @pytest.mark.parametrize(("values", "seen"), ON_AN_H100)
 def test_the_verdict_is_what_an_h100_did(values, seen):
-    outcome = order(Configuration(*values).pipeline())
+    outcome = order(trace(Configuration(*values).pipeline()))
     violated = {property for property, verdict in outcome.verdicts.items() if verdict == "violated"}
     if seen == "ok":
         assert outcome.verdict == "proved"

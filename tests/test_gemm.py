@@ -13,6 +13,7 @@ from sm90_verify.result import PROVED, VIOLATED
 from sm90_verify.spec.cutlass.builder import build, epilogue_policy, mainloop_stages
 from sm90_verify.spec.cutlass.gemm import SCHEDULES
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.walk import trace
 
 SMALL = {
     "ws": {"stages": 2, "stages_c": 3, "stages_d": 2, "subtiles": 3, "k_tiles": 3},
@@ -57,7 +58,7 @@ def test_ws_is_proved_as_the_builder_makes_it():
 def test_is_proved_at_full_size_by_happens_before(schedule, bits_c):
     """128 x 128 x 64 in half precision, K = 2048, three tiles for each CTA."""
     tiles = {} if schedule == "ws" else {"tiles": 3}
-    assert order(build(schedule, bits_c=bits_c, k_tiles=32, **tiles)).verdict == PROVED
+    assert order(trace(build(schedule, bits_c=bits_c, k_tiles=32, **tiles))).verdict == PROVED
 
 
 BROKEN = [
@@ -87,7 +88,7 @@ BROKEN = [
 def test_each_part_is_needed(schedule, changes, expected):
     pipeline = small(schedule, **changes)
     assert expected <= violated(pipeline)
-    assert order(pipeline).verdict == VIOLATED
+    assert order(trace(pipeline)).verdict == VIOLATED
 
 
 def test_the_blame_is_on_the_bytes_that_the_union_shares():
@@ -115,7 +116,7 @@ def test_what_one_cta_does_not_need(schedule, changes):
     """load_tail waits for the sake of other CTAs, except in a union; the order of the load warps is one of speed."""
     pipeline = small(schedule, **changes)
     assert checked(pipeline).verdict == PROVED
-    assert order(pipeline).verdict == PROVED
+    assert order(trace(pipeline)).verdict == PROVED
 
 
 def test_a_union_without_a_source_relies_on_wgmma_being_over_for_the_whole_warpgroup():

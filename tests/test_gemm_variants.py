@@ -20,6 +20,7 @@ from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
 from sm90_verify.spec.cutlass.gemm import SCHEDULES
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx import operations as op
 
 predict = cache(gemm_variants.predict)
@@ -130,7 +131,7 @@ def test_the_specification_allows_every_recorded_run(recordings, schedule):
 def test_a_recorded_run_that_could_not_be_is_refused(recordings, schedule):
     """A k-tile cannot be multiplied before its copies have begun."""
     one = next(one for one in recordings if one.model == f"gemm-{schedule}" and one.parameters["k_tiles"] == 5)
-    plan = lower(pipeline_of(one))
+    plan = lower(trace(pipeline_of(one)))
     loader = "load_warp.0" if schedule == "ws" else "mainloop_load_warp.0"
     (run, *_) = one.runs
     loads = next(role for role in run.roles if role.name == loader)

@@ -9,7 +9,8 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 class Skips(Pipeline):
@@ -33,9 +34,9 @@ class Skips(Pipeline):
 
 def distances(**parameters):
     """The distinct distances of the wait's copies in the closed program, in order."""
-    from sm90_verify.spec.language.walk import trace_programs
+    from sm90_verify.spec.language.walk import trace
 
-    found = [node.distance for node in trace_programs(Skips(**parameters))[0].nodes]
+    found = [node.distance for node in trace(Skips(**parameters)).programs[0].nodes]
     return list(dict.fromkeys(found))
 
 
@@ -65,12 +66,12 @@ def test_a_state_that_a_loop_may_advance_for_ever_is_refused(before):
             yield self.b[0].wait(state.phase)
 
     with pytest.raises(SpecError, match="too many to follow across a loop"):
-        compile_pipeline(Maybe(before=before))
+        compile_kernel(trace(Maybe(before=before)))
 
 
 def test_the_distance_decides_what_is_early():
     """A wait for the fourth phase cannot be told from one for the second: it passes early."""
-    exploration = explore(compile_pipeline(_Fourth()))
+    exploration = explore(compile_kernel(trace(_Fourth())))
     assert list(exploration.violations) == ["phase-lapped", "unobserved-phase"]
 
 

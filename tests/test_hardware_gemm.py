@@ -21,7 +21,7 @@ from sm90_verify.recordings.held import hold
 from sm90_verify.recordings.lower import lower
 from sm90_verify.spec.cutlass.gemm import SCHEDULES
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx import operations as op
 
 predict = cache(gemm_variants.predict)
@@ -51,7 +51,7 @@ def test_numbers_are_those_of_the_kernel():
 )
 def test_every_role_and_object_of_the_model_has_a_name(schedule, more):
     config = Config(schedule, 3, TILES[schedule], **more)
-    plan, known = lower(config.model(4, 1)), names(config)
+    plan, known = lower(trace(config.model(4, 1))), names(config)
     for program in plan.programs:
         assert known.places.count(program.name.removeprefix(program.home)) == -(-program.me.threads // 32)
     assert {program.name.removeprefix(program.home) for program in plan.programs} == set(known.places)
@@ -63,7 +63,7 @@ def test_every_role_and_object_of_the_model_has_a_name(schedule, more):
 @pytest.mark.parametrize("more", FLAVOURS, ids=str)
 def test_tensors_take_what_they_take_in_the_model(schedule, more):
     config = Config(schedule, 2, TILES[schedule], **more)
-    regions = lower(config.model(2, 1)).pipeline.layout.regions
+    regions = lower(trace(config.model(2, 1))).kernel.layout.regions
     assert config.bytes == max(region.stop for region in regions if region.object[0] in "abcd")
 
 
@@ -166,7 +166,7 @@ class Recorded(GemmKernel):
 
 def held(config, tapes, plan):
     """What `conform` says of one CTA's tapes."""
-    kernel, collective = Recorded(config, 1), plan.pipeline.collective_wgmma
+    kernel, collective = Recorded(config, 1), plan.kernel.parameters["collective_wgmma"]
     known, sizes = names(config), bytes_of_parts(plan)
     return conform(plan, known, [[kernel.tape(tape, known, sizes, collective) for tape in row] for row in tapes])
 
@@ -175,8 +175,8 @@ def held(config, tapes, plan):
 @pytest.mark.parametrize("more", FLAVOURS, ids=str)
 def test_what_the_model_does_is_what_the_model_does(schedule, more):
     config = Config(schedule, 2, TILES[schedule], **more)
-    plan = lower(config.model(3, 1 if schedule == "ws" else 2))
-    alone = lower(config.model(3, 1 if schedule == "ws" else 2, collective=False))
+    plan = lower(trace(config.model(3, 1 if schedule == "ws" else 2)))
+    alone = lower(trace(config.model(3, 1 if schedule == "ws" else 2, collective=False)))
     assert held(config, tapes_of(config, plan), alone).differences == ()
     found = held(config, tapes_of(config, plan), plan)
     assert found.differences == ()
@@ -191,7 +191,7 @@ def test_a_place_has_room_for_what_it_does():
             kernel = Recorded(size.config, size.k_tiles)
             kernel.tiles = kernel.ctas = 1
             kernel.tiles *= size.tiles
-            plan = lower(size.config.model(size.k_tiles, size.tiles))
+            plan = lower(trace(size.config.model(size.k_tiles, size.tiles)))
             assert max(len(tape.events) for tape in tapes_of(size.config, plan)[0]) <= kernel._capacity
 
 
@@ -257,7 +257,7 @@ def test_a_wrong_kernel_is_told_from_the_right_one(wrong, schedule):
     """The right model finds the operation in which each wrong one differs; its own finds none."""
     config = Config(schedule, 2, TILES[schedule], wrong=wrong, **WRONG_AT.get(wrong, {}))
     tiles = 1 if schedule == "ws" else 2
-    own, right = lower(config.model(3, tiles, model_class(config))), lower(config.model(3, tiles))
+    own, right = lower(trace(config.model(3, tiles, model_class(config)))), lower(trace(config.model(3, tiles)))
     tapes = tapes_of(config, own)
     assert held(config, tapes, own).differences == ()
     assert held(config, tapes, right).differences
@@ -265,9 +265,8 @@ def test_a_wrong_kernel_is_told_from_the_right_one(wrong, schedule):
 
 def test_sizes_fit_and_are_of_the_library():
     for size in sizes():
-        plan = lower(size.config.model(size.k_tiles, size.tiles))
-        assert plan.pipeline.name == f"gemm-{size.config.schedule}"
-        trace_programs(plan.pipeline)
+        plan = lower(trace(size.config.model(size.k_tiles, size.tiles)))
+        assert plan.kernel.name == f"gemm-{size.config.schedule}"
     found = list(sizes())
     assert {one.config.schedule for one in found} == set(SCHEDULES)
     assert {one.config.stages for one in found} >= {2, 4, 8} and SOURCE.endswith("gemm.cu")

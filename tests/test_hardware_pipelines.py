@@ -31,6 +31,7 @@ from sm90_verify.recordings.held import hold
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.walk import trace
 
 # ---------------------------------------------------------------- numbers and names
 
@@ -53,7 +54,7 @@ def test_every_object_of_the_models_has_a_number(kernel):
     """At all sizes: each role has places, each barrier and buffer of its program is known, and nothing else."""
     for parameters in pipelines.sizes(kernel):
         model = KERNELS[kernel](**parameters)
-        plan, shape = lower(model), shapes.shape(shapes.NAMES.index(kernel), model)
+        plan, shape = lower(trace(model)), shapes.shape(shapes.NAMES.index(kernel), model)
         homes = {program.home for program in plan.programs}
         assert {home + role for home in homes for role in shape.places} == {one.name for one in plan.programs}
         known = {home + name for home in homes for names in shape.objects.values() for name in names}
@@ -249,7 +250,7 @@ def test_a_kernel_that_does_what_its_model_does_is_recorded(kernel, obedient):
     assert len(recording.runs) == 3 and recording.gpu["kernel"] == "kernels/pipelines.cu"
     held = hold(recording)
     assert held.accepted == 3
-    plan = lower(KERNELS[kernel](**SMALL[kernel]))
+    plan = lower(trace(KERNELS[kernel](**SMALL[kernel])))
     assert all(wrong_data(plan, run) == "" for run in recording.runs)
 
 

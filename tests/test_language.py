@@ -8,7 +8,8 @@ import pytest
 from mistakes import Ring, told_in_one_line
 
 from sm90_verify.spec.language.declarations import role
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 def if_on_a_barrier():
@@ -18,7 +19,7 @@ def if_on_a_barrier():
             if self.full[at]:  # mistake
                 yield self.a[at].read()
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def if_on_a_tile():
@@ -29,7 +30,7 @@ def if_on_a_tile():
             if self.a[at]:  # mistake
                 yield self.a[at].read()
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def if_on_an_array():
@@ -39,7 +40,7 @@ def if_on_an_array():
             if self.full:  # mistake
                 yield self.a[at].read()
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def if_on_an_operation():
@@ -49,7 +50,7 @@ def if_on_an_operation():
             if self.full[at].try_wait(at.phase):  # mistake
                 yield self.a[at].read()
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def if_on_a_pipeline_state():
@@ -59,7 +60,7 @@ def if_on_a_pipeline_state():
             if at:  # mistake
                 yield self.a[at].read()
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def unknown_barrier():
@@ -68,7 +69,7 @@ def unknown_barrier():
         def consumer(self, at):
             yield self.fulll[at].wait(at.phase)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def unknown_verb():
@@ -77,7 +78,7 @@ def unknown_verb():
         def consumer(self, at):
             yield self.full[at].wait_for(at.phase)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def index_out_of_range():
@@ -87,7 +88,7 @@ def index_out_of_range():
             yield self.full[at].wait(at.phase)
             yield self.a[2].read()  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def no_index():
@@ -96,7 +97,7 @@ def no_index():
         def consumer(self, at):
             yield self.full.wait(at.phase)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def phase_that_is_no_parity():
@@ -106,7 +107,7 @@ def phase_that_is_no_parity():
             for k in range(4):
                 yield self.full[0].wait(k)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def too_many_pending_groups():
@@ -116,7 +117,7 @@ def too_many_pending_groups():
             yield self.a[at].mma()
             yield self.mma_wait(8)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def a_choice_of_one():
@@ -125,7 +126,7 @@ def a_choice_of_one():
         def consumer(self, at):
             yield self.choose("work", True)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def bytes_not_a_multiple_of_16():
@@ -135,7 +136,7 @@ def bytes_not_a_multiple_of_16():
             yield self.full[at].arrive_expect_tx(1000)
             yield self.a[at].load(signals=self.full[at], bytes=1000)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def negative_arrival():
@@ -144,7 +145,7 @@ def negative_arrival():
         def consumer(self, at):
             yield self.empty[at].arrive(-1)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def more_bytes_than_a_barrier_counts():
@@ -153,7 +154,7 @@ def more_bytes_than_a_barrier_counts():
         def producer(self, at):
             yield self.full[at].arrive_expect_tx(1 << 20)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def more_bytes_than_a_barrier_counts_by_all_threads():
@@ -162,7 +163,7 @@ def more_bytes_than_a_barrier_counts_by_all_threads():
         def producer(self, at):
             yield self.full[at].arrive_expect_tx(1 << 19, count=32)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def more_threads_than_a_cta_has():
@@ -171,7 +172,7 @@ def more_threads_than_a_cta_has():
         def producer(self, at):
             yield self.named_sync(1, threads=2048)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def wait_with_a_state():
@@ -180,7 +181,7 @@ def wait_with_a_state():
         def producer(self, at):
             yield self.full[at].wait(at)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def signals_all_barriers():
@@ -190,7 +191,7 @@ def signals_all_barriers():
             yield self.full[at].arrive_expect_tx(1024)
             yield self.a[at].load(signals=self.full)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def mma_of_all_buffers():
@@ -199,7 +200,7 @@ def mma_of_all_buffers():
         def consumer(self, at):
             yield self.mma(self.a)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def token_of_another_barrier():
@@ -209,7 +210,7 @@ def token_of_another_barrier():
             token = yield self.empty[at].arrive()
             yield self.full[at].wait(token)  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def index_that_is_no_number():
@@ -218,7 +219,7 @@ def index_that_is_no_number():
         def producer(self, at):
             yield self.a["x"].read()  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 def unhashable_tag():
@@ -228,7 +229,7 @@ def unhashable_tag():
             yield self.full[at].wait(at.phase)
             yield self.a[at].write(tag=[1])  # mistake
 
-    compile_pipeline(Wrong())
+    compile_kernel(trace(Wrong()))
 
 
 MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (

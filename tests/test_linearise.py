@@ -14,7 +14,8 @@ from sm90_verify.recordings.run import Event, RoleRun, Run
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
 
@@ -50,8 +51,8 @@ def test_what_no_order_explains(seed):
 
 def test_the_resolution_of_the_clock_is_allowed_for():
     pipeline = TmaAsync(stages=1, trips=1)
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
+    plan = lower(trace(pipeline))
+    machine = compile_kernel(plan.kernel)
     run = simulated(plan, machine, 1)
     arrive = run.roles[0].events[1]
     shifted = changed(run, "producer", 1, before=arrive.before + 300, after=arrive.after + 300)

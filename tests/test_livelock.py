@@ -18,7 +18,8 @@ from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Blocked, Trace
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Role, Variable
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Field, Lit
 
@@ -232,7 +233,7 @@ RIGHT = [
 
 @pytest.mark.parametrize(("pipeline", "stuck", "steps"), BROKEN, ids=lambda one: getattr(one, "name", ""))
 def test_who_polls_for_ever_is_stuck(pipeline, stuck, steps):
-    machine = compile_pipeline(pipeline)
+    machine = compile_kernel(trace(pipeline))
     found = explore(machine).violations["deadlock"]
     assert found.stuck == stuck and len(found.actions) == steps
     assert "deadlock" in explore(machine, reduced=True).violations
@@ -242,7 +243,7 @@ def test_who_polls_for_ever_is_stuck(pipeline, stuck, steps):
 
 @pytest.mark.parametrize("pipeline", RIGHT, ids=lambda one: one.name)
 def test_who_can_still_pass_or_do_something_else_is_not(pipeline):
-    machine = compile_pipeline(pipeline)
+    machine = compile_kernel(trace(pipeline))
     assert explore(machine).violations == {}
     assert explore(machine, reduced=True).violations == {}
     assert check(pipeline, command="spec").verdict == PROVED
@@ -300,7 +301,7 @@ def test_a_copy_in_flight_lands_when_nothing_is_left_but_failing_tests():
     """
     (blocked,) = check(PollsForACopy(expected=128), command="spec").findings[0].trace.blocked
     assert blocked.missing == "64 bytes are still expected"
-    machine = compile_pipeline(PollsBeforeTheLast())
+    machine = compile_kernel(trace(PollsBeforeTheLast()))
     search = Search(pack(machine, exchange=True), 0, 0.0, 0, False)
     search.reduced = True
     search.run()
@@ -468,7 +469,7 @@ class ExpectsLater(Pipeline):
 
 @pytest.mark.parametrize("arrivals", [1, 2])
 def test_copies_land_where_bytes_are_about_to_be_expected_only_if_no_arrival_is_pending(arrivals):
-    machine = compile_pipeline(ExpectsLater(arrivals=arrivals))
+    machine = compile_kernel(trace(ExpectsLater(arrivals=arrivals)))
     assert any(info.balanced for info in machine.structure.barriers)
 
     def states(drained=None):

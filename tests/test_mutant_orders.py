@@ -15,8 +15,8 @@ from sm90_verify.spec.cutlass.mainloop import Mainloop
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace_programs
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 MODELS = {
     "tma-async": (Model(TmaAsync, {"stages": 2, "consumers": 1}, thin=True), {FEWER, MORE, SAME, OTHER, "accesses"}),
@@ -33,7 +33,7 @@ def test_all_states_and_happens_before_agree(name):
     for mutant in mutants_of(model):
         try:
             machine, programs, program = compiled(mutant.of(model))
-            if program == original(model).program or order(mutant.of(model)).verdict != PROVED:
+            if program == original(model).program or order(trace(mutant.of(model))).verdict != PROVED:
                 continue
         except SpecError:
             continue
@@ -86,16 +86,16 @@ class Copies(Pipeline):
 def test_starts_and_ends_of_copies(first, second, answer):
     found, names = [], {}
     pipelines = [Copies(**one) for one in (first, second)]
-    machines = [compile_pipeline(pipeline) for pipeline in pipelines]
+    machines = [compile_kernel(trace(pipeline)) for pipeline in pipelines]
     for pipeline, machine, other in zip(pipelines, machines, reversed(machines), strict=True):
-        found.append(behaviour(machine, trace_programs(pipeline), "memory", other, 20_000, names))
+        found.append(behaviour(machine, trace(pipeline).programs, "memory", other, 20_000, names))
     assert compare(found[0], found[1], 20_000) == answer
-    assert compare_orders(*(orders(runs_of(one, trace_programs(one), 3), "memory") for one in pipelines)) == answer
+    assert compare_orders(*(orders(runs_of(one, trace(one).programs, 3), "memory") for one in pipelines)) == answer
 
 
 def test_runs_for_one_trip_count_more():
     ring = TmaAsync(stages=1)
-    assert len(runs_of(ring, trace_programs(ring), 3)) == 5
+    assert len(runs_of(ring, trace(ring).programs, 3)) == 5
 
 
 def run_of(*labels, before=()):
@@ -143,4 +143,4 @@ class Peeks(Pipeline):
 @pytest.mark.parametrize("asks", [False, True])
 def test_one_run_that_does_not_speak_for_all_is_not_compared(asks):
     pipeline = Peeks(asks=asks)
-    assert runs_of(pipeline, trace_programs(pipeline), 1) is None
+    assert runs_of(pipeline, trace(pipeline).programs, 1) is None

@@ -16,8 +16,8 @@ from sm90_verify.spec.cutlass.gemm import GemmPingpong
 from sm90_verify.spec.cutlass.mainloop import Mainloop
 from sm90_verify.spec.language.declarations import role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace_programs
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.ptx import operations as op
 
 TWO_TRIPS = {"stages": 2, "consumers": 1, "trips": 2}
@@ -25,7 +25,7 @@ TWO_TRIPS = {"stages": 2, "consumers": 1, "trips": 2}
 
 def operations(pipeline: Pipeline, name: str) -> list[op.Operation]:
     """What a role without answers does, from its start to its end."""
-    program = next(program for program in trace_programs(pipeline) if program.name == name)
+    program = next(program for program in trace(pipeline).programs if program.name == name)
     node, found = program.nodes[0], []
     while node.operation is not None:
         found.append(node.operation)
@@ -59,7 +59,10 @@ def changed(kernel: type[Pipeline], role: str, operator: str, *words: str, nth: 
     ],
 )
 def test_a_filter_without_an_edit_changes_nothing(kernel, parameters):
-    before, after = compile_pipeline(kernel(**parameters)), compile_pipeline(edited(kernel, None)(**parameters))
+    before, after = (
+        compile_kernel(trace(kernel(**parameters))),
+        compile_kernel(trace(edited(kernel, None)(**parameters))),
+    )
     assert [role.counter for role in before.roles] == [role.counter for role in after.roles]
     assert [action.name for action in before.actions] == [action.name for action in after.actions]
     parts = [[repr((a.guard, a.updates, a.target)) for a in machine.actions] for machine in (before, after)]
@@ -172,7 +175,7 @@ def test_expect_tx_and_arrive_in_two_steps():
 def test_a_wait_that_looks_once():
     model = Model(TmaAsync, TWO_TRIPS)
     looks = [m for m in mutants_of(model) if m.operator == "blocking" and "consumer" in m.where and "first" in m.text]
-    program = next(p for p in trace_programs(looks[0].of(model)) if p.name == "consumer")
+    program = next(p for p in trace(looks[0].of(model)).programs if p.name == "consumer")
     assert program.nodes[0].operation.kind == "try_wait"
     assert program.nodes[program.nodes[0].successors[False]].operation.kind == "mma"
 

@@ -19,10 +19,11 @@ from sm90_verify.engines.search.explore import explore, is_undetermined
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.cutlass.classes import PIPELINES, TmaAsync
 from sm90_verify.spec.cutlass.gemm import GemmCooperative, GemmPingpong
+from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.model.machine import LIMIT
 
@@ -30,8 +31,8 @@ from sm90_verify.spec.model.machine import LIMIT
 def agreement(pipeline: Pipeline, limit: int = 6_000) -> tuple[str, str]:
     """What search and order say, after checking that they contradict each other on no property: order's violations are
     executed, and everything that it is certain of must be shown."""
-    said = order(pipeline)
-    machine = compile_programs(pipeline, said.programs)
+    said = order(walk.trace(pipeline))
+    machine = compile_kernel(said.kernel)
     full = explore(machine, limit=limit)
     shown = confirm(said, machine)
     found = [property for property in full.violations if property != LIMIT]
@@ -107,20 +108,20 @@ SIZES = [
 def test_library_is_proved_for_every_trip_count(name, stages, consumers):
     sizes = {"stages": stages, **({"consumers": consumers} if consumers else {})}
     for trips in (*range(10), "forever", "all"):
-        said = order(PIPELINES[name](**sizes, trips=trips))
+        said = order(walk.trace(PIPELINES[name](**sizes, trips=trips)))
         assert (said.verdict, said.why, said.failures) == (PROVED, "", ()), trips
         assert said.events or trips == 0
 
 
 @pytest.mark.parametrize("kernel", (GemmCooperative, GemmPingpong))
 def test_whole_kernels_at_their_real_size(kernel):
-    said = order(kernel(stages=6, k_tiles=13, tiles=3))
+    said = order(walk.trace(kernel(stages=6, k_tiles=13, tiles=3)))
     assert said.verdict == PROVED
     assert said.events > 1_000
 
 
 def test_a_cluster_of_16_ctas():
-    said = order(TmaAsync(stages=3, cluster="4x4", trips=5))
+    said = order(walk.trace(TmaAsync(stages=3, cluster="4x4", trips=5)))
     assert said.verdict == PROVED
     assert len(said.programs) == 32
 
@@ -139,7 +140,7 @@ AMBIGUOUS = ("RendezvousOfAll",)
 
 @cache
 def said_of(pipeline: Pipeline) -> Outcome:
-    return order(pipeline)
+    return order(walk.trace(pipeline))
 
 
 def refused(pipeline: Pipeline) -> bool:
@@ -151,7 +152,7 @@ def test_broken_pipeline_is_violated(broken, finds):
     if refused(broken):
         assert said_of(broken).verdict == UNDETERMINED
         return
-    machine = compile_programs(broken, said_of(broken).programs)
+    machine = compile_kernel(said_of(broken).kernel)
     shown = confirm(said_of(broken), machine)
     assert shown
     assert set(shown) <= set(finds)
@@ -261,14 +262,14 @@ class Registers(Pipeline):
 
 
 def test_registers_that_are_given_before_any_are_taken():
-    assert order(Registers()).verdict == PROVED
-    said = order(Registers(again=True))
+    assert order(walk.trace(Registers())).verdict == PROVED
+    said = order(walk.trace(Registers(again=True)))
     assert said.verdict == UNDETERMINED
     assert "setmaxnreg" in said.why
 
 
 def test_try_is_refused_with_its_line():
-    said = order(TmaAsync(stages=2, peek=True))
+    said = order(walk.trace(TmaAsync(stages=2, peek=True)))
     assert (said.verdict, said.failures) == (UNDETERMINED, ())
     assert said.why.startswith("control flow depends on the answer of try_wait on pipeline.empty[0] (")
 
@@ -292,8 +293,8 @@ class ShortIfItEnds(Pipeline):
 
 
 def test_every_trip_count_is_a_run_of_its_own():
-    assert order(ShortIfItEnds(trips="forever")).verdict == PROVED
-    assert order(ShortIfItEnds()).verdict_on("exit-hazard") == VIOLATED
+    assert order(walk.trace(ShortIfItEnds(trips="forever"))).verdict == PROVED
+    assert order(walk.trace(ShortIfItEnds())).verdict_on("exit-hazard") == VIOLATED
 
 
 class LeavesItsLoop(TmaAsync):
@@ -307,7 +308,7 @@ class LeavesItsLoop(TmaAsync):
 
 
 def test_a_role_that_leaves_its_loop_keeps_no_run_from_recurring():
-    assert order(LeavesItsLoop(stages=2)).verdict == PROVED
+    assert order(walk.trace(LeavesItsLoop(stages=2))).verdict == PROVED
 
 
 class Grows(Pipeline):
@@ -324,13 +325,13 @@ class Grows(Pipeline):
 
 def test_a_run_that_does_not_recur_is_not_a_proof(monkeypatch):
     monkeypatch.setattr(outcome, "MOST_ROUNDS", 20)
-    said = order(Grows())
+    said = order(walk.trace(Grows()))
     assert said.verdict != PROVED
     assert "does not recur within 20 rounds" in said.why
 
 
 def test_deadlock_names_who_waits_for_what():
-    trace = trace_of(order(corpus("D01")), "deadlock")
+    trace = trace_of(order(walk.trace(corpus("D01"))), "deadlock")
     assert trace is not None
     assert trace.blocked
     assert all(entry.waits_for for entry in trace.blocked)

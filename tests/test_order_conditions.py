@@ -15,7 +15,8 @@ from sm90_verify.result import PROVED
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 # ---------------------------------------------------------------- each condition is needed
 
@@ -234,9 +235,9 @@ CONDITIONS: list[tuple[Any, str, Callable[..., Any], Pipeline, str]] = [
     "where, name, instead, pipeline, property", CONDITIONS, ids=[f"{one[1]} {one[3].name}" for one in CONDITIONS]
 )
 def test_without_the_condition_a_wrong_pipeline_is_proved(monkeypatch, where, name, instead, pipeline, property):
-    said = order(pipeline)
-    machine = compile_programs(pipeline, said.programs)
+    said = order(trace(pipeline))
+    machine = compile_kernel(said.kernel)
     assert property in explore(machine).violations
     assert property in confirm(said, machine)
     monkeypatch.setattr(where, name, instead)
-    assert order(pipeline).verdict == PROVED
+    assert order(trace(pipeline)).verdict == PROVED

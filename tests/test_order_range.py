@@ -18,7 +18,8 @@ from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 
@@ -96,8 +97,8 @@ UP_TO_16 = MOST - 15
 
 def decided(pipeline: Pipeline) -> Outcome:
     """What order says, after search without reduction has said the same about every property."""
-    said = order(pipeline)
-    machine = compile_programs(pipeline, said.programs)
+    said = order(trace(pipeline))
+    machine = compile_kernel(said.kernel)
     full = explore(machine)
     assert full.complete or full.violations
     shown = confirm(said, machine)
@@ -221,7 +222,7 @@ def test_tx_count_that_leaves_its_range_in_another_order(pipeline):
     assert said.verdict_on("tx-count") == VIOLATED
     trace = trace_of(said, "tx-count")
     assert trace is not None and trace.because.endswith("leaves its range of +-(2^20-1) bytes")
-    assert shows_again(compile_programs(pipeline, said.programs), trace)
+    assert shows_again(compile_kernel(said.kernel), trace)
 
 
 @pytest.mark.parametrize("pipeline", STAYS_IN_ITS_RANGE.values(), ids=STAYS_IN_ITS_RANGE)

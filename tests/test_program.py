@@ -9,8 +9,8 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import LAPS, PipelineState, ring_period
-from sm90_verify.spec.language.walk import trace_programs
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.ptx import operations as op
 
@@ -37,7 +37,7 @@ class Ring(Pipeline):
 
 
 def program(pipeline: Pipeline, number: int = 0) -> Program:
-    return trace_programs(pipeline)[number]
+    return trace(pipeline).programs[number]
 
 
 def operations(program: Program) -> list[op.Operation]:
@@ -45,7 +45,7 @@ def operations(program: Program) -> list[op.Operation]:
 
 
 def explored(pipeline: Pipeline) -> Exploration:
-    return explore(compile_pipeline(pipeline))
+    return explore(compile_kernel(trace(pipeline)))
 
 
 # ---------------------------------------------------------------- loops
@@ -128,7 +128,7 @@ def test_variable_that_grows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr("sm90_verify.spec.language.walk.MAX_LOCATIONS", 500)
     with pytest.raises(SpecError, match="still running after"):
-        trace_programs(Grows())
+        trace(Grows())
 
 
 def test_count_must_recur_with_the_loop() -> None:
@@ -141,7 +141,7 @@ def test_count_must_recur_with_the_loop() -> None:
                 yield self.full[k % 3 % 2].wait(k // 6 & 1)
 
     with pytest.raises(SpecError, match="a multiple of 3"):
-        trace_programs(OfThree())
+        trace(OfThree())
     assert len(program(OfThree(period=12), 1).nodes) >= 12
 
 
@@ -259,7 +259,7 @@ def test_only_try_wait_can_fail_on_a_completed_phase(kind: str, gives_up: bool) 
             if not (yield look(0)):
                 yield self.missed.arrive()
 
-    machine = compile_pipeline(After(kind=kind))
+    machine = compile_kernel(trace(After(kind=kind)))
     unreached = explore(machine).unreached
     missed = [index for index, action in enumerate(machine.actions) if action.object == "missed"]
     assert all((index not in unreached) == gives_up for index in missed)
@@ -288,7 +288,7 @@ class Elects(Pipeline):
 
 
 def test_split_role_has_representatives() -> None:
-    programs = trace_programs(Elects())
+    programs = trace(Elects()).programs
     assert [(one.name, one.me.threads, one.role) for one in programs] == [
         ("warp.0", 1, "warp"),
         ("warp.1", 31, "warp"),
@@ -331,7 +331,7 @@ def test_the_same_loop_entered_again_is_another():
                         break
             yield self.done.arrive()
 
-    (program,) = trace_programs(Twice())
+    (program,) = trace(Twice()).programs
     operations = [type(node.operation).__name__ for node in program.nodes]
     assert operations.count("Choose") == 3 and operations.count("Arrive") == 1
 
@@ -346,7 +346,7 @@ def test_a_role_that_sets_an_attribute_is_refused():
             yield self.mma_commit()
 
     with pytest.raises(SpecError, match="keep it in a local variable"):
-        trace_programs(Sets())
+        trace(Sets())
 
 
 def test_a_role_that_does_something_else_when_run_again_is_refused():
@@ -364,4 +364,4 @@ def test_a_role_that_does_something_else_when_run_again_is_refused():
             yield self.choose("other side", 0, 1)
 
     with pytest.raises(SpecError, match="does not do the same when it is run again"):
-        trace_programs(Remembers())
+        trace(Remembers())

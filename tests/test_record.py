@@ -28,6 +28,7 @@ from sm90_verify.recordings.recording import is_recording, read, recorded, write
 from sm90_verify.recordings.run import Event, RoleRun, Run
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.walk import trace
 
 
 def test_a_recording_is_read_as_it_was_written(tmp_path):
@@ -252,7 +253,7 @@ def test_everything_is_recorded(tmp_path, monkeypatch):
     assert [row.case for row in rows] == cases[::2] and all(row.reaction == Reaction(7) for row in rows)
     rows = record.read_table(str(tmp_path / "all" / "faults.jsonl.gz"))
     assert len(rows) > 100 and any(row.case.right for row in rows)
-    assert all(lower(row.case.twin().pipeline()) for row in rows if row.case.right)
+    assert all(lower(trace(row.case.twin().pipeline())) for row in rows if row.case.right)
     broken = next(row.case for row in rows if row.case.model.endswith(":ReadsBeforeItWaits"))
     assert predict(broken).verdict == "race" and predict(broken.twin()).verdict == "proved"
     assert said[:2] == ["one", "two"] and "epilogues: 2 predicted, 2 to run" in said
@@ -394,7 +395,7 @@ def test_a_deadlock_is_told_of_the_way_that_takes_its_schedule(monkeypatch):
 
 
 def test_of_ways_that_go_wrong_equally_often_the_first_is_told(monkeypatch):
-    plan = lower(TmaAsync(stages=2, trips=2))
+    plan = lower(trace(TmaAsync(stages=2, trips=2)))
     torn, fine = (
         Run(False, (RoleRun("consumer", -1, (Event(1, 0, 1, False, (("a[0]", 1, high),)),)),)) for high in (2, 1)
     )

@@ -22,6 +22,7 @@ from sm90_verify.recordings.held import hold, pipeline_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
 from sm90_verify.result import PROVED, VIOLATED
+from sm90_verify.spec.language.walk import trace
 
 RECORDINGS = Path(__file__).parent / "recordings"
 PARTS = 16
@@ -56,7 +57,7 @@ def test_every_recorded_run_is_allowed(kernel):
     for recording in mine:
         held = hold(recording)
         assert held.refused == [] and held.hung == 0 and held.accepted == len(recording.runs) > 0
-        plan = lower(pipeline_of(recording))
+        plan = lower(trace(pipeline_of(recording)))
         assert [wrong_data(plan, run) for run in recording.runs] == [""] * len(recording.runs)
         taken, steps = taken + len(held.taken), steps + held.steps
         assert "H100" in recording.gpu["name"]

@@ -12,7 +12,8 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import Threads
 
 OPERATIONS = st.sampled_from(
@@ -127,7 +128,7 @@ def soup(programs, **parameters):
 def agree(programs, **parameters):
     """Both searches find something wrong, or neither does."""
     try:
-        machine = compile_pipeline(soup(programs, **parameters))
+        machine = compile_kernel(trace(soup(programs, **parameters)))
     except SpecError:
         return
     full = explore(machine, limit=4_000, stop_at_first=True)
@@ -221,7 +222,7 @@ PINNED = {
 @pytest.mark.parametrize("name", PINNED)
 def test_what_would_be_missed_if_more_were_prompt(name):
     programs, parameters = PINNED[name]
-    machine = compile_pipeline(soup(programs, **{"trips": 1, **parameters}))
+    machine = compile_kernel(trace(soup(programs, **{"trips": 1, **parameters})))
     assert explore(machine, stop_at_first=True).violations
     assert explore(machine, stop_at_first=True, reduced=True).violations
 
@@ -266,13 +267,13 @@ def test_arrivals_for_a_wait_that_skips_a_phase(gates, expected, reduced):
     """Without the second gate the wait may come before the phase that it skips has completed, and passes too early;
     an arrival that is taken at once, just because no wait has seen less, hides that.
     """
-    assert list(explore(compile_pipeline(EveryOther(gates=gates)), reduced=reduced).violations) == expected
+    assert list(explore(compile_kernel(trace(EveryOther(gates=gates))), reduced=reduced).violations) == expected
 
 
 def test_who_is_last_at_a_cluster_barrier_is_a_matter_of_order():
     """With reduction one role may always be the last: that does not mean that the others never are."""
     programs = ((("wait", "p", 1),), (("meet", "", 0),), (("wait", "p", 1),), (("meet", "", 0),))
-    machine = compile_pipeline(soup(programs, cluster="2x1", trips=1))
+    machine = compile_kernel(trace(soup(programs, cluster="2x1", trips=1)))
     alone = {index for index, action in enumerate(machine.actions) if action.op.endswith(": alone")}
     assert set(explore(machine).unreached) == alone and len(alone) == 2
     assert explore(machine, reduced=True).unreached == ()

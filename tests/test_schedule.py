@@ -15,7 +15,8 @@ from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 class LooksAtFull(Pipeline):
@@ -38,8 +39,8 @@ class LooksAtFull(Pipeline):
 
 
 def model(pipeline):
-    plan = lower(pipeline)
-    return plan, compile_programs(pipeline, plan.programs)
+    plan = lower(trace(pipeline))
+    return plan, compile_kernel(plan.kernel)
 
 
 def copies_of(machine, actions):

@@ -11,9 +11,10 @@ from sm90_verify.engines.search.explore import explore
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.cutlass.classes import PIPELINES
 from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Role, Variable
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field
 
@@ -105,7 +106,7 @@ def test_updates_read_the_state_before():
 
 
 def test_bounds_leave_the_rest_open():
-    big = compile_pipeline(PIPELINES["tma-async"](stages=2))
+    big = compile_kernel(walk.trace(PIPELINES["tma-async"](stages=2)))
     assert explore(big, limit=100).ran_out == "the limit of 100 states (--limit)"
     assert not explore(big, limit=100).complete
     assert "timeout" in explore(big, timeout=1e-9).ran_out
@@ -180,7 +181,7 @@ def test_a_barrier_that_worked_before_does_not_count_too_many_arrivals():
 @pytest.mark.parametrize("name", WITH_CONSUMERS)
 @pytest.mark.parametrize(("stages", "consumers"), [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)])
 def test_reduction_agrees_on_the_library(name, stages, consumers):
-    whole = compile_pipeline(PIPELINES[name](stages=stages, consumers=consumers))
+    whole = compile_kernel(walk.trace(PIPELINES[name](stages=stages, consumers=consumers)))
     full, reduced = explore(whole), explore(whole, reduced=True)
     assert full.complete and reduced.complete
     assert not full.violations and not reduced.violations
@@ -190,7 +191,7 @@ def test_reduction_agrees_on_the_library(name, stages, consumers):
 @pytest.mark.parametrize(("kernel", "expected"), BROKEN)
 @pytest.mark.parametrize("stages", [1, 2])
 def test_reduction_agrees_on_broken_protocols(kernel, expected, stages):
-    whole = compile_pipeline(kernel(stages=stages))
+    whole = compile_kernel(walk.trace(kernel(stages=stages)))
     full, reduced = explore(whole, enough=2_000), explore(whole, reduced=True, enough=2_000)
     assert bool(full.violations) == bool(reduced.violations)
     for violation in reduced.violations.values():
@@ -220,7 +221,7 @@ def test_reduction_sees_a_wait_that_is_lapped_while_its_role_rests():
             yield self.b.wait(1)
 
     for observation in (False, True):
-        whole = compile_pipeline(ArrivesTwice(observation=observation))
+        whole = compile_kernel(walk.trace(ArrivesTwice(observation=observation)))
         assert "phase-lapped" in explore(whole).violations
         assert "phase-lapped" in explore(whole, reduced=True).violations
 
@@ -247,7 +248,7 @@ def test_reduction_lets_a_copy_land_that_laps_a_resting_role():
             yield self.c.arrive()
             yield self.b.wait(1)
 
-    whole = compile_pipeline(LoadsTwice())
+    whole = compile_kernel(walk.trace(LoadsTwice()))
     assert "phase-lapped" in explore(whole).violations
     assert "phase-lapped" in explore(whole, reduced=True).violations
 
@@ -265,7 +266,7 @@ def test_reduction_never_reorders_what_can_be_noticed():
             yield self.x.write(tag=1)
             yield self.fence_proxy_async()
 
-    whole = compile_pipeline(Unordered())
+    whole = compile_kernel(walk.trace(Unordered()))
     assert "race" in explore(whole).violations
     assert "race" in explore(whole, reduced=True).violations
 
@@ -275,7 +276,7 @@ def test_reduction_never_reorders_what_can_be_noticed():
 
 @pytest.mark.parametrize(("kernel", "expected"), BROKEN)
 def test_every_trace_replays_and_no_shorter_one_does(kernel, expected):
-    whole = compile_pipeline(kernel(stages=2))
+    whole = compile_kernel(walk.trace(kernel(stages=2)))
     for violation in explore(whole, enough=5_000).violations.values():
         if violation.property == "limit":
             continue
@@ -376,7 +377,7 @@ def test_a_race_with_what_has_not_begun_names_that():
             yield self.full.arrive()
             yield self.b.read()
 
-    whole = compile_pipeline(ReadsWithoutWaiting())
+    whole = compile_kernel(walk.trace(ReadsWithoutWaiting()))
     (check,) = [
         check for action in whole.actions if action.role == "producer" for check in action.checks if check.cases
     ]
@@ -385,8 +386,8 @@ def test_a_race_with_what_has_not_begun_names_that():
 
 
 def test_a_trace_of_another_model_is_refused():
-    whole = compile_pipeline(BROKEN[1][0](stages=2))
-    other = compile_pipeline(PIPELINES["tma-async"](stages=3))
+    whole = compile_kernel(walk.trace(BROKEN[1][0](stages=2)))
+    other = compile_kernel(walk.trace(PIPELINES["tma-async"](stages=3)))
     violation = explore(whole).violations["race"]
     trace = make_trace(whole, "race", violation.because, violation.actions)
     with pytest.raises(SpecError, match=r"is not a step of|cannot be taken"):
@@ -398,7 +399,7 @@ def test_generated_code_and_the_specification_take_the_same_steps():
     from sm90_verify.engines.search.packed import pack
 
     for name in WITH_CONSUMERS:
-        whole = compile_pipeline(PIPELINES[name](stages=1, consumers=2))
+        whole = compile_kernel(walk.trace(PIPELINES[name](stages=1, consumers=2)))
         packed = pack(whole)
         seen, todo = {packed.initial}, [packed.initial]
         assert packed.unpack(packed.initial) == initial_state(whole)
@@ -439,7 +440,7 @@ def test_reduction_tells_what_never_happens_from_who_was_last(meets):
             if meets:
                 yield self.named_sync(2, 64)
 
-    machine = compile_pipeline(Passes())
+    machine = compile_kernel(walk.trace(Passes()))
     whole, reduced = explore(machine), explore(machine, reduced=True)
     never = [machine.actions[index].op for index in reduced.unreached]
     assert whole.unreached == reduced.unreached

@@ -25,7 +25,8 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import Body, barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.ptx.expr import Field, evaluate
 
@@ -138,7 +139,7 @@ def replayed(machine: Machine, actions: tuple[int, ...]) -> list[dict[str, int]]
 @example({"tail": False, "trips": "forever"})
 def test_random_rings_agree_with_search(parameters: dict[str, Any]) -> None:
     try:
-        machine = compile_pipeline(Ring(**parameters))
+        machine = compile_kernel(trace(Ring(**parameters)))
     except SpecError:
         assume(False)
     truth = explore(machine)
@@ -165,7 +166,7 @@ SIZES = [(name, *size) for name in WITH_CONSUMERS for size in ((1, 1), (1, 2), (
 
 @pytest.mark.parametrize(("name", "stages", "consumers"), [*SIZES, ("tma-async", 3, 2), ("ordered-sequence", 4, 2)])
 def test_the_pipeline_classes_are_proved(name: str, stages: int, consumers: int) -> None:
-    machine = compile_pipeline(PIPELINES[name](stages=stages, consumers=consumers))
+    machine = compile_kernel(trace(PIPELINES[name](stages=stages, consumers=consumers)))
     proof = prove(machine, timeout=600)
     assert not explore(machine).violations
     assert set(proof.verdicts.values()) == {PROVED}, proof.reasons
@@ -173,7 +174,7 @@ def test_the_pipeline_classes_are_proved(name: str, stages: int, consumers: int)
 
 
 def test_what_time_does_not_allow_is_undetermined() -> None:
-    machine = compile_pipeline(PIPELINES["tma-async"](stages=2))
+    machine = compile_kernel(trace(PIPELINES["tma-async"](stages=2)))
     proof = prove(machine, timeout=0.2, depth=4)
     assert set(proof.verdicts.values()) == {UNDETERMINED}
     assert all(proof.reasons.values())
@@ -183,7 +184,7 @@ def test_what_time_does_not_allow_is_undetermined() -> None:
 
 
 def ring(**parameters: Any) -> Machine:
-    return compile_pipeline(Ring(**{"stages": 2, **parameters}))
+    return compile_kernel(trace(Ring(**{"stages": 2, **parameters})))
 
 
 def test_the_right_ring_is_proved_with_every_template() -> None:

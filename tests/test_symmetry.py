@@ -17,9 +17,10 @@ from sm90_verify.engines.search.symmetry import find_groups
 from sm90_verify.spec.cutlass.classes import Async, LaunchControl, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
 from sm90_verify.spec.cutlass.mainloop import Mainloop
 from sm90_verify.spec.errors import Source
+from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Role, Variable
 from sm90_verify.spec.ptx.expr import Field, Lit, apply
@@ -28,7 +29,7 @@ NOWHERE = Source("", 0)
 
 
 def interchangeable(pipeline):
-    machine = compile_pipeline(pipeline)
+    machine = compile_kernel(walk.trace(pipeline))
     return [[machine.roles[role].name for role in group.roles] for group in find_groups(machine)]
 
 
@@ -89,7 +90,7 @@ def test_a_role_is_a_whole_part_of_the_name(name):
 
 @pytest.mark.parametrize(("stages", "consumers", "states"), [(2, 2, 270), (2, 3, 420), (4, 2, 1500), (4, 5, 10920)])
 def test_states_with_consumers_in_one_order(stages, consumers, states):
-    found = explore(compile_pipeline(TmaAsync(stages=stages, consumers=consumers)), reduced=True)
+    found = explore(compile_kernel(walk.trace(TmaAsync(stages=stages, consumers=consumers))), reduced=True)
     assert found.complete and not found.violations and not found.unreached
     assert found.states == states
 
@@ -121,7 +122,7 @@ class Quits(Pipeline):
 @pytest.mark.parametrize("trips", [1, 2, "forever"])
 def test_one_that_is_stuck_is_told_from_those_that_go_on(late, trips):
     """Who is where changes places with the others whenever they pass it."""
-    machine = compile_pipeline(Quits(late=late, trips=trips))
+    machine = compile_kernel(walk.trace(Quits(late=late, trips=trips)))
     assert len(find_groups(machine)[0].roles) == 3
     assert list(explore(machine).violations) == ["deadlock"]
     found = explore(machine, reduced=True).violations["deadlock"]
@@ -165,7 +166,7 @@ def test_who_is_passed_can_still_run():
 
 def test_what_one_has_done_all_have_done():
     """Which of four equal warps is the last to leave a barrier of two is a matter of their order."""
-    machine = compile_pipeline(soup(((("sync", "", 0),),) * 4, trips=1))
+    machine = compile_kernel(walk.trace(soup(((("sync", "", 0),),) * 4, trips=1)))
     assert explore(machine).unreached == explore(machine, reduced=True).unreached == ()
 
 
@@ -182,7 +183,7 @@ def test_the_search_agrees_where_several_roles_do_the_same(one, other, copies, p
 def test_only_the_reduced_search_exchanges_roles(monkeypatch, reduced):
     asked = []
     monkeypatch.setattr(packing, "find_groups", lambda machine: asked.append(machine) or ())
-    explore(compile_pipeline(Twins()), reduced=reduced)
+    explore(compile_kernel(walk.trace(Twins())), reduced=reduced)
     assert len(asked) == reduced
 
 
@@ -249,7 +250,7 @@ CHANGES = (
 @pytest.mark.parametrize("change", [*CHANGES, "either"])
 def test_any_difference_in_the_machine_is_enough(change):
     """`either` is none: it says the same of both, in another order."""
-    machine = compile_pipeline(Twins())
+    machine = compile_kernel(walk.trace(Twins()))
     widths = {variable.name: variable.width for variable in machine.variables}
     assert {name: widths[f"at.{name}"] for name in AT} == AT and len(find_groups(machine)) == 1
     free = replace(machine, variables=(*machine.variables, Variable("free", 1, 0, "")))

@@ -15,12 +15,13 @@ from corpus.trips import LoadsMoreThanItReads
 
 from sm90_verify.engines.search.explore import explore, is_undetermined
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 def findings(pipeline: Pipeline) -> frozenset[str]:
     """What an exploration of all schedules finds; nothing means proved."""
-    exploration = explore(compile_pipeline(pipeline))
+    exploration = explore(compile_kernel(trace(pipeline)))
     assert exploration.complete
     assert exploration.violations or is_undetermined(exploration) == ""
     return frozenset(exploration.violations)

@@ -28,7 +28,8 @@ from sm90_verify.recordings.lower import lower
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 class Twice(Overwrites):
@@ -54,8 +55,8 @@ class StoresItself(Pipeline):
 
 def test_the_steps_of_a_schedule_take_turns():
     pipeline = Overwrites()
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
+    plan = lower(trace(pipeline))
+    machine = compile_kernel(plan.kernel)
     race = explore(machine).violations["race"]
     free, *held = directions(plan, machine, race.actions)
     assert free.held == "" and [way.held for way in held][:2] == ["consumer", "producer"]  # who stands before an access
@@ -67,8 +68,8 @@ def test_the_steps_of_a_schedule_take_turns():
 
 def test_the_other_access_of_a_race_may_come_first():
     pipeline = Overwrites()
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
+    plan = lower(trace(pipeline))
+    machine = compile_kernel(plan.kernel)
     actions = explore(machine).violations["race"].actions
     last = machine.actions[actions[-1]].role
     ways = race_directions(plan, machine, actions)
@@ -79,8 +80,8 @@ def test_the_other_access_of_a_race_may_come_first():
 def test_a_copy_in_flight_can_be_made_late():
     """And no other: the first one is there before anything else happens."""
     pipeline = Overwrites()
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
+    plan = lower(trace(pipeline))
+    machine = compile_kernel(plan.kernel)
     stale = explore(machine).violations["stale-read"].actions
     ways = directions(plan, machine, stale[: stale.index(stale[-1])])
     late = [way for way in ways if way.late]
@@ -120,8 +121,8 @@ def until(machine, last, role, before=()):
 
 def test_a_copy_to_several_ctas_is_in_flight_until_it_has_landed_in_each():
     pipeline = TmaAsync(stages=1, trips=1, cluster="2x1", bytes=4096)
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
+    plan = lower(trace(pipeline))
+    machine = compile_kernel(plan.kernel)
     actions, after = until(machine, "load k=0 cta0.parts_of_b[0]", "cta0.producer")
     own, *landings = [index for index, _ in after if machine.actions[index].location is None]
     assert len(landings) == 2
@@ -162,8 +163,8 @@ class Stores(Pipeline):
 def test_a_late_copy_makes_those_that_follow_it_late_for_a_while(between, second):
     """What a step copies is late by what comes before the first of it. And each copy can be the only one."""
     pipeline = Stores(between=between)
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
+    plan = lower(trace(pipeline))
+    machine = compile_kernel(plan.kernel)
     actions, _ = until(machine, "store", "one")
     actions, _ = until(machine, "store", "one", actions)
     ways = [way for way in directions(plan, machine, actions) if not way.held]
@@ -192,8 +193,8 @@ class TwoCtas(Pipeline):
 )
 def test_a_copy_lands_late_behind_a_late_one_of_its_cta(first, second, holds):
     """Both CTAs start their copies, and that of CTA 1 lands. By which are late, how long the turn after it waits."""
-    plan = lower(TwoCtas())
-    machine = compile_programs(TwoCtas(), plan.programs)
+    plan = lower(trace(TwoCtas()))
+    machine = compile_kernel(plan.kernel)
     actions, _ = until(machine, "load", f"cta{first}.one")
     actions, after = until(machine, "load", f"cta{second}.one", actions)
     (landing,) = [index for index, _ in after if machine.actions[index].name == "copies cta1.a.flight lands"]
@@ -209,7 +210,7 @@ def test_a_copy_lands_late_behind_a_late_one_of_its_cta(first, second, holds):
 
 
 def test_a_launch_with_late_copies_has_the_memory_for_what_delays_them():
-    plan = lower(StoresItself())
+    plan = lower(trace(StoresItself()))
     (role,) = plan.roles
     late = replace(role, instructions=(*role.instructions[:-1], replace(role.instructions[-1], late=1)))
     assert plan.shared == 64 and shared_bytes(plan, (role,)) == 64 and shared_bytes(plan, (role, late)) == BALLAST
@@ -218,8 +219,8 @@ def test_a_launch_with_late_copies_has_the_memory_for_what_delays_them():
 
 def test_a_store_in_flight_can_be_made_late():
     pipeline = StoresItself()
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
+    plan = lower(trace(pipeline))
+    machine = compile_kernel(plan.kernel)
     actions, _ = until(machine, "store", "one")
     late = [way for way in directions(plan, machine, actions) if way.late]
     assert [(one.code, one.late > 0) for one in late[0].roles[0].instructions][:2] == [
@@ -230,16 +231,16 @@ def test_a_store_in_flight_can_be_made_late():
 
 def test_the_turn_of_a_barrier_of_threads_is_to_come_to_it():
     pipeline = CountsTwoWarpsOfFive()
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
+    plan = lower(trace(pipeline))
+    machine = compile_kernel(plan.kernel)
     way, *_ = directions(plan, machine, explore(machine).violations["deadlock"].actions)
     (epilogue,) = [role for role in way.roles if role.name == "epilogue"]
     assert [one.gate for one in epilogue.instructions if one.code == "named_sync"] == [8]
 
 
 def test_the_twin_takes_the_turns_of_what_it_has_too():
-    plan, twin = lower(Twice()), lower(Overwrites())
-    machine = compile_programs(Twice(), plan.programs)
+    plan, twin = lower(trace(Twice())), lower(trace(Overwrites()))
+    machine = compile_kernel(plan.kernel)
     roles = directions(plan, machine, explore(machine).violations["stale-read"].actions)[0].roles
     own = with_turns_of(twin, roles)
     assert [role.name for role in own] == [role.name for role in twin.roles]

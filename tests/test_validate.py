@@ -11,7 +11,6 @@ from log_edits import FIELDS, records_of, renumbered
 
 from sm90_verify.cli.main import main
 from sm90_verify.engines.check import check
-from sm90_verify.engines.order.outcome import order
 from sm90_verify.frontends.log.addresses import check_addresses
 from sm90_verify.frontends.log.check import check_records
 from sm90_verify.frontends.log.spec import Evaluator
@@ -24,8 +23,7 @@ from sm90_verify.spec.cutlass.mainloop import Mainloop
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace_programs
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import CTA_THREADS, SHARED_OF_CTA, SHARED_OF_SM, WARPGROUP
 from sm90_verify.spec.ptx.memory import Access, as_read, as_write
@@ -34,7 +32,7 @@ from sm90_verify.spec.ptx.memory import Access, as_read, as_write
 def refusal(kernel: Pipeline) -> tuple[str, str]:
     """Why a kernel is refused, and the line of source that the refusal names; both are one line."""
     with pytest.raises(SpecError) as caught:
-        trace_programs(kernel)
+        trace(kernel)
     where = caught.value.where
     assert where is not None and "\n" not in str(caught.value)
     return caught.value.what, linecache.getline(where.file, where.line).strip()
@@ -72,13 +70,13 @@ class Threads(Pipeline):
     ],
 )
 def test_threads_of_a_cta(legal, illegal, why, line):
-    trace_programs(Threads(**legal))
+    trace(Threads(**legal))
     what, there = refusal(Threads(**illegal))
     assert re.search(why, what) and line in there
 
 
 def test_threads_of_a_cluster_are_counted_by_cta():
-    assert len(trace_programs(Threads(threads=CTA_THREADS - 32, cluster="2x1"))) == 4
+    assert len(trace(Threads(threads=CTA_THREADS - 32, cluster="2x1")).programs) == 4
 
 
 class Split(Pipeline):
@@ -102,7 +100,7 @@ class SplitOfTooFew(Split):
 
 
 def test_parts_of_a_split():
-    assert len(trace_programs(SplitOfAll())) == 2
+    assert len(trace(SplitOfAll()).programs) == 2
     what, line = refusal(Split())
     assert what == "role warp is split into (32, 0): each part has 1 thread or more" and "def warp" in line
     assert "the parts must add up" in refusal(SplitOfTooFew())[0]
@@ -130,7 +128,7 @@ class OfNegativeCtas(OfCtas):
 
 
 def test_ctas_of_a_role():
-    assert len(trace_programs(OfCtas())) == 2
+    assert len(trace(OfCtas()).programs) == 2
     what, line = refusal(OfOtherCtas())
     assert "everywhere is that of CTA 5, and a cluster of 2x1 has CTAs 0 to 1" in what and "def everywhere" in line
     assert "CTA -1" in refusal(OfNegativeCtas())[0]
@@ -155,15 +153,15 @@ class Registers(Pipeline):
 
 
 def test_registers_at_launch():
-    trace_programs(Registers(registers=170))
+    trace(Registers(registers=170))
     what, line = refusal(Registers(registers=171))
     assert what == "384 threads of registers=171 have 65664 at launch: an SM has 65536; launch with fewer"
     assert "setmaxnreg_dec" in line
-    trace_programs(Registers(registers=170, cluster="2x1"))
-    trace_programs(Registers(registers=171, gives=False))
-    trace_programs(Registers(registers=255, threads=128))
+    trace(Registers(registers=170, cluster="2x1"))
+    trace(Registers(registers=171, gives=False))
+    trace(Registers(registers=255, threads=128))
     assert "use 1 to 255" in refusal(Registers(registers=256, threads=128))[0]
-    trace_programs(Registers(registers=1))
+    trace(Registers(registers=1))
     assert "use 1 to 255" in refusal(Registers(registers=0))[0]
 
 
@@ -185,7 +183,7 @@ def with_address(declare, address):
 
 def test_an_mbarrier_lies_at_a_multiple_of_eight():
     for address in (0, 8, 24):
-        trace_programs(with_address(lambda at: barrier(address=at), address))
+        trace(with_address(lambda at: barrier(address=at), address))
     for address in (1, 3, 4, 12):
         what, line = refusal(with_address(lambda at: barrier(address=at), address))
         assert what == f"thing lies at address {address}: an mbarrier is 8 bytes at a multiple of 8"
@@ -194,7 +192,7 @@ def test_an_mbarrier_lies_at_a_multiple_of_eight():
 
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_no_address_is_negative(space):
-    trace_programs(with_address(lambda at: tile(bytes=64, address=at, space=space), 0))
+    trace(with_address(lambda at: tile(bytes=64, address=at, space=space), 0))
     what, line = refusal(with_address(lambda at: tile(bytes=64, address=at, space=space), -64))
     assert what == "thing begins at address -64: use 0 or more" and "tile(" in line
     assert "begins at address -8" in refusal(with_address(lambda at: barrier(address=at), -8))[0]
@@ -202,12 +200,12 @@ def test_no_address_is_negative(space):
 
 def test_a_cta_has_227_kib_of_shared_memory():
     assert (SHARED_OF_CTA, SHARED_OF_SM) == (232_448, 233_472)
-    trace_programs(with_address(lambda at: tile(bytes=64, address=at), SHARED_OF_CTA - 64))
+    trace(with_address(lambda at: tile(bytes=64, address=at), SHARED_OF_CTA - 64))
     what, line = refusal(with_address(lambda at: tile(bytes=64, address=at), SHARED_OF_CTA - 63))
     assert "thing ends at byte 232449 of shared memory: a CTA has 232448 (227 KiB; 228 KiB an SM" in what
     assert "tile(" in line
-    trace_programs(with_address(lambda at: tile(bytes=1 << 20, address=at, space="global"), 1 << 20))
-    trace_programs(with_address(lambda at: barrier(address=at), SHARED_OF_CTA - 8))
+    trace(with_address(lambda at: tile(bytes=1 << 20, address=at, space="global"), 1 << 20))
+    trace(with_address(lambda at: barrier(address=at), SHARED_OF_CTA - 8))
     assert "ends at byte 232456" in refusal(with_address(lambda at: barrier(address=at), SHARED_OF_CTA))[0]
 
 
@@ -218,7 +216,7 @@ def test_stages_without_a_size_fit_into_a_cta():
         for stages in (1, 4, 7):
             assert kernel(stages=stages).bytes == kernel.bytes
         assert kernel(stages=32).bytes == most_bytes(32, 32) < kernel.bytes
-        trace_programs(kernel(stages=32, trips=1))
+        trace(kernel(stages=32, trips=1))
         assert "ends at byte" in refusal(kernel(stages=4, bytes=1 << 18, trips=1))[0]
     assert TmaAsync(stages=7).bytes == 32_768 and TmaAsync(stages=8).bytes == 28_672
     assert TmaAsync(stages=7, producers=2).bytes == most_bytes(7, 14)
@@ -284,7 +282,7 @@ def moved(access: Access, by: int, more: int = 0) -> Access:
 @pytest.mark.parametrize("store", [True, False])
 def test_both_sides_of_a_copy_begin_at_a_multiple_of_sixteen(store):
     for at in (0, 16, 48):
-        trace_programs(Copies(store=store, at=at))
+        trace(Copies(store=store, at=at))
     for at in (1, 8, 24):
         what, line = refusal(Copies(store=store, at=at))
         assert "a bulk copy begins at a multiple of 16 bytes" in what
@@ -292,7 +290,7 @@ def test_both_sides_of_a_copy_begin_at_a_multiple_of_sixteen(store):
 
 
 def test_a_store_begins_at_a_multiple_of_sixteen_in_global_memory():
-    trace_programs(Copies(to=16))
+    trace(Copies(to=16))
     assert refusal(Copies(to=-1024))[0] == "out begins at address -1024: use 0 or more"
     assert "b begins at address" in refusal(Copies(at=-1024))[0]
     what, line = refusal(Copies(to=8))
@@ -303,7 +301,7 @@ def test_a_store_begins_at_a_multiple_of_sixteen_in_global_memory():
 @pytest.mark.parametrize("store", [True, False])
 def test_a_copy_has_a_positive_multiple_of_sixteen_bytes(store):
     for size in (16, 48):
-        trace_programs(Copies(store=store, size=size))
+        trace(Copies(store=store, size=size))
     for size in (8, 24, 100):
         what, _ = refusal(Copies(store=store, size=size))
         assert f", {size} bytes: a bulk copy has a positive multiple of 16" in what
@@ -322,7 +320,7 @@ class Pieces(Pipeline):
 
 
 def test_what_a_copy_signals():
-    trace_programs(Pieces(pieces=4))
+    trace(Pieces(pieces=4))
     for bytes in (40, 0, -16):
         what, line = refusal(Pieces(bytes=bytes))
         assert what == f"a bulk copy that signals {bytes} bytes: use a positive multiple of 16"
@@ -351,8 +349,8 @@ class ToAll(Pipeline):
 
 
 def test_every_destination_of_a_multicast():
-    trace_programs(ToAll())
-    trace_programs(ToAll(by=16))
+    trace(ToAll())
+    trace(ToAll(by=16))
     assert "address" in refusal(ToAll(by=8))[0] and "80 bytes" not in refusal(ToAll(by=8))[0]
     assert "72 bytes: a bulk copy has" in refusal(ToAll(more=8))[0]
     what, line = refusal(ToAll(cta=2))
@@ -377,7 +375,7 @@ class Signals(Pipeline):
 @pytest.mark.parametrize("bytes", [0, 16])
 def test_signals_reach_ctas_of_the_cluster(bytes):
     for cta in (-1, 0, 1):
-        trace_programs(Signals(cta=cta, bytes=bytes))
+        trace(Signals(cta=cta, bytes=bytes))
     for cta in (-2, 2):
         what, line = refusal(Signals(cta=cta, bytes=bytes))
         assert what == f"cta1.full of CTA {cta}: use 0 to 1" and line.startswith("yield op.")
@@ -398,16 +396,16 @@ class Touches(Pipeline):
 
 @pytest.mark.parametrize("kind", ["read", "write", "mma"])
 def test_no_access_is_below_zero(kind):
-    trace_programs(Touches(kind=kind))
+    trace(Touches(kind=kind))
     what, line = refusal(Touches(kind=kind, at=-16))
     assert what == "a begins at address -16: use 0 or more" and "yield op.Touch" in line
 
 
 def test_wgmma_reads_from_multiples_of_sixteen():
-    trace_programs(Touches(kind="mma", at=16))
+    trace(Touches(kind="mma", at=16))
     assert "wgmma of a at address 8" in refusal(Touches(kind="mma", at=8))[0]
-    trace_programs(Touches(at=8))
-    trace_programs(Touches(kind="mma", at=8, shared=False))
+    trace(Touches(at=8))
+    trace(Touches(kind="mma", at=8, shared=False))
 
 
 class Parts(Pipeline):
@@ -424,7 +422,7 @@ class Parts(Pipeline):
 
 
 def test_buffers_next_to_each_other_are_stored_as_one():
-    trace_programs(Parts())
+    trace(Parts())
     what, line = refusal(Parts(gap=8))
     assert what == "a bulk store of a, 8 bytes: a bulk copy has a positive multiple of 16"
     assert line == "yield self.store(self.b, self.a)"
@@ -432,7 +430,7 @@ def test_buffers_next_to_each_other_are_stored_as_one():
 
 def test_the_executor_stores_each_buffer_by_itself():
     with pytest.raises(SpecError, match=r"the executor's store of b at address 8: a bulk copy begins"):
-        lower(Parts())
+        lower(trace(Parts()))
 
 
 class StoresAndMore(PIPELINES["tma-store"]):
@@ -449,7 +447,7 @@ def test_what_is_declared_after_a_stride_lies_behind_its_last_slot():
 def test_parts_of_a_slot_of_the_library_are_stored_as_one():
     for consumers in (1, 2, 3, 5, 7):
         for bytes in (256, 8192):
-            trace_programs(PIPELINES["tma-store"](consumers=consumers, bytes=bytes, trips=2))
+            trace(PIPELINES["tma-store"](consumers=consumers, bytes=bytes, trips=2))
 
 
 class Edits(Pipeline):
@@ -466,7 +464,7 @@ class Edits(Pipeline):
 
 
 def test_a_tensormap_is_128_bytes_at_a_multiple_of_64():
-    trace_programs(Edits())
+    trace(Edits())
     what, line = refusal(Edits(size=64))
     assert "the tensormap there has 64 bytes at address 1024: a tensormap is 128 bytes" in what
     assert "yield self.d.store" in line
@@ -487,7 +485,7 @@ class ToABox(Pipeline):
 
 
 def test_a_box_begins_anywhere_in_its_tensor():
-    trace_programs(ToABox())
+    trace(ToABox())
     assert "a bulk store to out at address 1032" in refusal(ToABox(described=False))[0]
 
 
@@ -514,12 +512,12 @@ class Multiplies(Pipeline):
 @pytest.mark.parametrize("what", ["mma", "commit", "wait"])
 def test_wgmma_is_executed_by_whole_warpgroups(what):
     for threads in (128, 256):
-        trace_programs(Multiplies(what=what, threads=threads))
+        trace(Multiplies(what=what, threads=threads))
     for threads in (1, 32, 96, 127, 192):
         why, line = refusal(Multiplies(what=what, threads=threads))
         assert why.startswith(f"wgmma by {threads} threads of math: all {WARPGROUP} of a warpgroup execute it")
         assert line.startswith("yield self.")
-    trace_programs(Multiplies(what="bulk", threads=1))
+    trace(Multiplies(what="bulk", threads=1))
 
 
 class FourWarps(Pipeline):
@@ -532,7 +530,7 @@ class FourWarps(Pipeline):
 
 
 def test_parts_of_a_warpgroup_execute_wgmma_together():
-    assert len(trace_programs(FourWarps())) == 6
+    assert len(trace(FourWarps()).programs) == 6
 
 
 # ---------------------------------------------------------------- barrier 0
@@ -563,7 +561,7 @@ class Meets(Pipeline):
 @pytest.mark.parametrize("arrives", [True, False])
 def test_syncthreads_is_barrier_zero(arrives):
     for legal in ({"id": 1}, {"id": 15}, {"cta": 1}, {"syncs": False}):
-        trace_programs(Meets(arrives=arrives, **legal))
+        trace(Meets(arrives=arrives, **legal))
     what, line = refusal(Meets(arrives=arrives))
     assert "named barrier 0 is that of __syncthreads()" in what and what.endswith("use another id, 1 to 15")
     assert line.startswith("yield self.named_arrive" if arrives else "yield self.named_sync")
@@ -685,7 +683,7 @@ def test_no_engine_sees_a_kernel_that_is_illegal_by_itself(kernel):
         with pytest.raises(SpecError) as caught:
             check(kernel(), command="spec", engine=engine)
         assert caught.value.what == what
-    for reader in (compile_pipeline, order, lower):
+    for reader in (trace, check):
         with pytest.raises(SpecError) as caught:
             reader(kernel())
         assert caught.value.what == what

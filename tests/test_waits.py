@@ -6,11 +6,12 @@ from sm90_verify.engines.search.explore import Exploration, explore, is_undeterm
 from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 def explored(pipeline: Pipeline) -> Exploration:
-    return explore(compile_pipeline(pipeline))
+    return explore(compile_kernel(trace(pipeline)))
 
 
 # ---------------------------------------------------------------- tokens

@@ -11,6 +11,7 @@ from sm90_verify.spec.cutlass.builder import parameters
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.cutlass.gemm import SCHEDULES
 from sm90_verify.spec.cutlass.mainloop import Mainloop, MainloopCollective
+from sm90_verify.spec.language.walk import trace
 
 BUILT = [
     pytest.param(schedule, bits, tiles, id=f"{schedule}-{'C' if bits else 'void'}-{tiles}")
@@ -40,7 +41,7 @@ def test_the_configuration_is_the_one_that_was_measured():
 def test_is_proved_for_every_number_of_k_tiles(schedule, bits, tiles):
     stages = kernel(schedule, bits).stages
     for k_tiles in range(1, 2 * stages + 2):
-        outcome = order(kernel(schedule, bits, tiles, k_tiles=k_tiles))
+        outcome = order(trace(kernel(schedule, bits, tiles, k_tiles=k_tiles)))
         assert outcome.verdict == "proved", (k_tiles, outcome.verdicts, outcome.why)
 
 
@@ -48,7 +49,9 @@ def test_is_proved_for_every_number_of_k_tiles(schedule, bits, tiles):
 @pytest.mark.parametrize("schedule", ["cooperative", "pingpong"])
 def test_is_proved_for_tiles_without_end(schedule, stages, k_tiles):
     """Also where a warpgroup comes to some stages only after several laps."""
-    assert order(kernel(schedule, tiles="forever", stages=stages, k_tiles=k_tiles, subtiles=2)).verdict == "proved"
+    assert (
+        order(trace(kernel(schedule, tiles="forever", stages=stages, k_tiles=k_tiles, subtiles=2))).verdict == "proved"
+    )
 
 
 @pytest.mark.parametrize("k_tiles", [1, 4])
@@ -69,16 +72,16 @@ def test_gemm_is_decided_by_happens_before_unless_told_otherwise(schedule, capsy
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_whole_kernels_in_clusters(schedule, cluster):
     """Each CTA loads slices of A and B for others; a release goes to all that write the stage."""
-    assert order(kernel(schedule, tiles=3, k_tiles=8, cluster=cluster)).verdict == "proved"
+    assert order(trace(kernel(schedule, tiles=3, k_tiles=8, cluster=cluster))).verdict == "proved"
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_clusters_need_wgmma_groups_to_belong_to_the_warpgroup(schedule):
     """One warp releases a stage for all four: with one CTA every thread does, and only the ws union needs it."""
     made = kernel(schedule, tiles=2, k_tiles=8, cluster="2x1", collective_wgmma=False)
-    assert order(made).verdicts["race"] == "violated"
+    assert order(trace(made)).verdicts["race"] == "violated"
     made = kernel(schedule, tiles=2, k_tiles=8, collective_wgmma=False)
-    assert order(made).verdict == "proved"
+    assert order(trace(made)).verdict == "proved"
 
 
 def meets_where_it_issues(self, release, me):
@@ -95,7 +98,7 @@ def test_a_warp_that_lingers_before_its_wait_changes_nothing(schedule, cluster, 
     seen the end itself, which is not so: what it says of races is no more than that. Everything else is proved.
     """
     monkeypatch.setattr(MainloopCollective, "_wait_and_release", meets_where_it_issues)
-    verdicts = order(kernel(schedule, tiles=3, k_tiles=8, cluster=cluster)).verdicts
+    verdicts = order(trace(kernel(schedule, tiles=3, k_tiles=8, cluster=cluster))).verdicts
     of_reads = {"race", "stale-read", "missing-fence"}
     assert verdicts["race"] == "violated"
     assert {name: verdict for name, verdict in verdicts.items() if name not in of_reads} == dict.fromkeys(
@@ -106,12 +109,12 @@ def test_a_warp_that_lingers_before_its_wait_changes_nothing(schedule, cluster, 
 @pytest.mark.parametrize("without", ["load_tail", "mma_tail"])
 def test_the_tails_of_a_mainloop_in_a_cluster(without):
     made = Mainloop(stages=2, k_tiles=3, cluster="2x1")
-    assert check(made, command="mainloop").verdict == order(made).verdict == "proved"
+    assert check(made, command="mainloop").verdict == order(trace(made)).verdict == "proved"
     wrong = Mainloop(stages=2, k_tiles=3, cluster="2x1", without=without)
     expected = {"load_tail": "exit-hazard", "mma_tail": "deadlock"}[without]
     found = {f.id for f in check(wrong, command="mainloop").findings if f.verdict == "violated"}
     assert expected in found
-    assert order(wrong).verdicts[expected] == "violated"
+    assert order(trace(wrong)).verdicts[expected] == "violated"
 
 
 @pytest.mark.parametrize("consumers", [64, 200])
@@ -123,15 +126,15 @@ def test_a_cluster_with_an_odd_number_of_consumers_is_never_released(consumers):
         def mma_threads(self):
             return consumers
 
-    assert order(Odd(stages=2, k_tiles=3, cluster="2x1")).verdicts["deadlock"] == "violated"
+    assert order(trace(Odd(stages=2, k_tiles=3, cluster="2x1"))).verdicts["deadlock"] == "violated"
 
 
 @pytest.mark.parametrize("cluster", ["2x2", "4x1", "2x4", "4x4"])
 def test_clusters_are_proved_for_every_trip_count(cluster):
     trips = "all" if cluster == "2x2" else 5
-    outcome = order(TmaAsync(stages=2, cluster=cluster, trips=trips))
+    outcome = order(trace(TmaAsync(stages=2, cluster=cluster, trips=trips)))
     assert outcome.verdict == "proved"
 
 
 def test_two_consumer_warpgroups_in_a_cluster():
-    assert order(TmaAsync(stages=2, cluster="2x2", consumers=2, trips=5)).verdict == "proved"
+    assert order(trace(TmaAsync(stages=2, cluster="2x2", consumers=2, trips=5))).verdict == "proved"

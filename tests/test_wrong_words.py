@@ -13,6 +13,7 @@ from sm90_verify.recordings.run import Event, RoleRun, Run
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.language.declarations import role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
 
@@ -50,7 +51,7 @@ def test_what_is_in_registers_is_not_among_what_was_read(word, wrong):
 )
 def test_an_mma_reads_its_operands_until_it_is_waited_for(second, wrong):
     """Two MMAs of the same buffers are in flight: each reading belongs to its own."""
-    plan = lower(TwoMmas())
+    plan = lower(trace(TwoMmas()))
     first, again = (("a", 1, 1), ("b", 1, 1)), (("a", 2, 2), ("b", 2, 2))
     events = [Event(0, 0, 1, False, first), Event(1, 1, 2, False, again), Event(2, 2, 3, False, (*first, *second))]
     found = wrong_data(plan, Run(False, (RoleRun("consumer", -1, tuple(events)),)))
@@ -68,7 +69,7 @@ def test_an_mma_reads_its_operands_until_it_is_waited_for(second, wrong):
     ],
 )
 def test_wrong_words_are_recognised(reads, wrong):
-    plan = lower(Overwrites())
+    plan = lower(trace(Overwrites()))
     run = Run(False, (RoleRun("consumer", -1, (Event(0, 0, 1, False), Event(1, 1, 2, False, reads))),))
     found = wrong_data(plan, run)
     assert wrong in found and bool(found) == bool(wrong)
@@ -90,7 +91,7 @@ class OverEachOther(Pipeline):
 
 
 def test_what_was_written_to_another_buffer_in_the_same_bytes_is_wrong():
-    plan = lower(OverEachOther())
+    plan = lower(trace(OverEachOther()))
 
     def wrong(read, stored, last):
         events = (Event(2, 0, 1, False, (("b", read, read),)), Event(4, 1, 2, False, (("b", last, last),)))
@@ -102,7 +103,7 @@ def test_what_was_written_to_another_buffer_in_the_same_bytes_is_wrong():
 
 
 def test_wrong_words_in_the_output_are_recognised():
-    plan = lower(Epilogue(schedule="ws", stages_c=2, stages_d=1, subtiles=2, tiles=1))
+    plan = lower(trace(Epilogue(schedule="ws", stages_c=2, stages_d=1, subtiles=2, tiles=1)))
     nodes = {program.name: program.nodes for program in plan.programs}
     written = {}
     for number, (name, node) in plan.writers.items():

@@ -11,8 +11,9 @@ from typing import Any
 from sm90_verify.counterexample.trace import shows_again
 from sm90_verify.result import UNDETERMINED, VIOLATED, Blocked, Finding, Result, Trace, TraceStep
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 def replay(path: str) -> Result:
@@ -30,7 +31,7 @@ def replay(path: str) -> Result:
         pipeline = pipeline_of(written["model"], written["command"])
     except (KeyError, TypeError, AttributeError):
         raise SpecError(f"{path}: no trace of a pipeline or spec in it: write one with --format json") from None
-    machine = compile_pipeline(pipeline)
+    machine = compile_kernel(walk.trace(pipeline))
     if shows_again(machine, trace):
         finding = Finding(trace.property, VIOLATED, trace)
     else:

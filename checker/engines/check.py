@@ -1,4 +1,4 @@
-"""One question about one pipeline or Machine, put to the engines that are chosen: their answers as a Result.
+"""One question about one kernel or Machine, put to the engines that are chosen: their answers as a Result.
 
 Logs and recordings, claims, frontiers and mutation scores put their own verdicts together.
 """
@@ -16,11 +16,14 @@ from sm90_verify.engines.table import ENGINES, names_of
 from sm90_verify.result import PROPERTIES, PROVED, Result
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.model.machine import Machine
+from sm90_verify.spec.model.validate import validate
 
 
 def check(
-    pipeline: Pipeline,
+    pipeline: Pipeline | Kernel,
     *,
     command: str = "check",
     properties: Sequence[str] = (),
@@ -30,7 +33,7 @@ def check(
     memory: int = 0,
     reduced: bool = True,
 ) -> Result:
-    """Decides the properties of a pipeline (default: all that it could violate).
+    """Decides the properties of a pipeline, or of a kernel (default: all that it could violate).
 
     engine: names of the table joined by "+", such as "search+order"; they must not contradict each other. limit:
     states, timeout: seconds of each engine, memory: bytes (0: no bound, or the engine's own). reduced: search first
@@ -38,8 +41,16 @@ def check(
     the shortest trace of every property. command: the word that the result carries. Raises SpecError for a
     specification without a meaning, an unknown property or engine, and a question that the engine cannot be asked.
     """
-    question = Question(Subject(pipeline), tuple(properties), limit, timeout, memory, reduced)
+    question = Question(Subject(kernel_of(pipeline)), tuple(properties), limit, timeout, memory, reduced)
     return _ask(question, engine, command)
+
+
+def kernel_of(pipeline: Pipeline | Kernel) -> Kernel:
+    """The kernel of a pipeline, or a kernel that a front end or somebody by hand has made, once it is valid."""
+    if isinstance(pipeline, Pipeline):
+        return trace(pipeline)
+    validate(pipeline)
+    return pipeline
 
 
 def check_machine(
@@ -89,7 +100,7 @@ def _ask(question: Question, words: str, command: str) -> Result:
 
 
 def _must_have(subject: Subject, engine: Engine) -> None:
-    if engine.needs == "programs" and subject.pipeline is None:
+    if engine.needs == "programs" and subject.kernel is None:
         raise SpecError(f"engine {engine.name!r} reads programs, and {subject.name} is a Machine alone: leave it out")
 
 

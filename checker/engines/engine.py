@@ -11,47 +11,37 @@ from sm90_verify.result import PROPERTIES, Finding
 from sm90_verify.spec.errors import SpecError
 
 if TYPE_CHECKING:
-    from sm90_verify.spec.language.pipeline import Pipeline
-    from sm90_verify.spec.model.kernel import Program
+    from sm90_verify.spec.model.kernel import Kernel
     from sm90_verify.spec.model.machine import Machine
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a question is about: a pipeline, whose programs and Machine are made once for all engines, or a Machine
-    alone.
-    """
+    """What a question is about: a kernel, whose Machine is made once for all engines, or a Machine alone."""
 
-    pipeline: Pipeline | None = None
+    kernel: Kernel | None = None
     compiled: Machine | None = None
-
-    @cached_property
-    def programs(self) -> tuple[Program, ...]:
-        """The traced programs of the pipeline; raises SpecError for a specification that has no meaning."""
-        from sm90_verify.spec.language.walk import trace_programs
-
-        return trace_programs(self.whole)
 
     @cached_property
     def machine(self) -> Machine:
         """The Machine, compiled when it is asked for."""
-        from sm90_verify.spec.model.compile import compile_programs
+        from sm90_verify.spec.model.compile import compile_kernel
 
-        return self.compiled or compile_programs(self.whole, self.programs)
+        return self.compiled or compile_kernel(self.whole)
 
     @property
-    def whole(self) -> Pipeline:
-        """The pipeline; an engine that needs it is asked only about one."""
-        assert self.pipeline is not None, "an engine that reads programs was asked about a Machine alone"
-        return self.pipeline
+    def whole(self) -> Kernel:
+        """The kernel; an engine that needs it is asked only about one."""
+        assert self.kernel is not None, "an engine that reads programs was asked about a Machine alone"
+        return self.kernel
 
     @property
     def name(self) -> str:
-        return self.machine.name if self.pipeline is None else self.pipeline.name
+        return self.machine.name if self.kernel is None else self.kernel.name
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return self.machine.parameters if self.pipeline is None else self.pipeline.parameters()
+        return self.machine.parameters if self.kernel is None else dict(self.kernel.parameters)
 
 
 @dataclass(frozen=True)
@@ -107,7 +97,7 @@ class Answer:
 
 
 class Engine(Protocol):
-    """A way to decide. needs: what it reads of the subject, the programs of a pipeline or any Machine."""
+    """A way to decide. needs: what it reads of the subject, the programs of a kernel or any Machine."""
 
     @property
     def name(self) -> str: ...

@@ -299,7 +299,7 @@ def wrong_data(plan: Plan, run: Run) -> str:
                     continue
                 if operation.kind == "mma":
                     reading.append((buffer, low, high))
-                if not low and plan.pipeline.layout.holds.get(buffer) is None:
+                if not low and plan.kernel.layout.holds.get(buffer) is None:
                     return f"{role_run.name} found nothing in {buffer}"
                 if tags[nth] is not None and (other := _other(plan, buffer, low, tags[nth])):
                     return f"{role_run.name} found {buffer} {other}"
@@ -319,7 +319,7 @@ def _other(plan: Plan, buffer: str, number: int, expected: Hashable) -> str:
     to one that has the same bytes. 0 is no write: what the buffer holds at first.
     """
     tag, accesses = plan.written.get(number, (None, ()))
-    tag = tag if number else plan.pipeline.layout.holds.get(buffer)
+    tag = tag if number else plan.kernel.layout.holds.get(buffer)
     if tag != expected:
         return f"of {tag!r}, not of {expected!r}"
     objects = {access.object for access in accesses}

@@ -19,7 +19,8 @@ from sm90_verify.gpu.executor import Executor
 from sm90_verify.recordings.lower import Plan, lower
 from sm90_verify.recordings.run import Run, observed
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import Location, Machine
 
 FAULTS = ("arrival-count", "tx-count", "barrier-init", "named-barrier", "register-pool")
@@ -83,8 +84,8 @@ def predict(case: Case, states: int = STATES) -> Prediction:
     """By the search of every schedule, all violations if there are not too many states; else by the reduced search."""
     try:
         pipeline = case.pipeline()
-        plan = lower(pipeline)
-        machine = compile_programs(pipeline, plan.programs)
+        plan = lower(trace(pipeline))
+        machine = compile_kernel(plan.kernel)
     except SpecError as error:
         return Prediction("refused", why=error.what)
     found = explore(machine, limit=states)
@@ -146,13 +147,13 @@ def contradicts(prediction: Prediction, reaction: Reaction) -> str:
 def react(case: Case, prediction: Prediction, *, runs: int = 20, directed: int = 100) -> Reaction:
     """Runs the case on the GPU as its prediction asks for."""
     pipeline = case.pipeline()
-    plan = lower(pipeline)
+    plan = lower(trace(pipeline))
     executor = Executor(plan)
     if prediction.verdict == "proved":
         done = executor.run(runs, seed=1, jitter=2000)
         seen = observed(done)
         return Reaction(runs, seen.hangs, sum(bool(wrong_data(plan, run)) for run in done))
-    machine = compile_programs(pipeline, plan.programs)
+    machine = compile_kernel(plan.kernel)
     if prediction.verdict == "deadlock":
         tried = take(executor, deadlock_directions(plan, machine, prediction.schedules[0]), runs)
         seen = observed(tried.done)
@@ -168,7 +169,7 @@ def react(case: Case, prediction: Prediction, *, runs: int = 20, directed: int =
     twin = case.twin()
     if twin is None or not wrong:
         return best
-    right = lower(twin.pipeline())
+    right = lower(trace(twin.pipeline()))
     roles = with_turns_of(right, tried.way.roles)
     done = Executor(right).run(directed, limit=10 * tried.way.limit, patience=tried.way.patience, roles=roles)
     return replace(best, twin_wrong=sum(run.hangs or bool(wrong_data(right, run)) for run in done))

@@ -29,6 +29,7 @@ from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import Recording, recorded
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
 
 RUNS = 200
 """Runs of a kernel, over all its sizes together, unless it is told otherwise."""
@@ -53,12 +54,12 @@ def record_kernels(
     for name in names:
         chosen = _chosen(name, settings or {})
         each = runs or -(-RUNS // len(chosen))
-        plans += [(lower(pipeline), file, each) for pipeline, file in chosen]
+        plans += [(lower(trace(one)), type(one).__name__ if file else "", file, each) for one, file in chosen]
     machine = asdict(gpu())
     found = []
-    for plan, file, each in plans:
+    for plan, model, file, each in plans:
         done = Executor(plan).run(each, seed=seed, jitter=JITTER)
-        found.append(recorded(machine, plan, done, resolution(plan.cluster), file))
+        found.append(recorded(machine, plan, done, resolution(plan.cluster), model, file))
     return found
 
 

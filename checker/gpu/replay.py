@@ -12,7 +12,8 @@ from sm90_verify.gpu.reactions import go_wrong, take
 from sm90_verify.recordings.lower import Plan, lower
 from sm90_verify.recordings.run import Run, observed
 from sm90_verify.result import Result
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language import walk
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.words import words_of
 
 
@@ -27,8 +28,8 @@ def replay_on_gpu(path: str, result: Result, runs: int) -> Result:
         written = json.load(file)
     pipeline = pipeline_of(written["model"], written["command"])
     trace = trace_of(written["trace"])
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
+    plan = lower(walk.trace(pipeline))
+    machine = compile_kernel(plan.kernel)
     numbers = {action.name: index for index, action in enumerate(machine.actions)}
     schedule = [numbers[step.action] for step in trace.steps]
     executor = Executor(plan)

@@ -26,7 +26,7 @@ from sm90_verify.mutation.stream import (
 )
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace_programs
+from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.kernel import Node
 from sm90_verify.spec.model.words import words_of
 from sm90_verify.spec.ptx import operations as op
@@ -81,7 +81,7 @@ def mutants_of(model: Model) -> list[Mutant]:
     """All mutants of a model, in the order of its roles' programs; the same list whenever it is asked for."""
     record = Record()
     pipeline = edited(model.kernel, None, record)(**model.parameters)
-    trace_programs(pipeline)
+    trace(pipeline)
     near = Neighbours(pipeline.layout)
     found = [
         *_at_places(record, near, pipeline.stages),

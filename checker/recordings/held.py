@@ -15,7 +15,8 @@ from sm90_verify.recordings.recording import Recording
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.ptx import operations as op
 
 CHECKED = ("deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "tx-count", "unobserved-phase")
@@ -45,8 +46,8 @@ class Held:
 def hold(recording: Recording) -> Held:
     """Looks for an order of each run that the model allows."""
     pipeline = pipeline_of(recording)
-    plan = lower(pipeline)
-    machine = compile_programs(pipeline, plan.programs)
+    plan = lower(trace(pipeline))
+    machine = compile_kernel(plan.kernel)
     model = Linearise(plan, machine, tolerance=recording.resolution)
     held = Held()
     for number, run in enumerate(recording.runs):
@@ -123,7 +124,7 @@ def check_recording(recording: Recording) -> Result:
 def _trace(recording: Recording, order: Order, because: str) -> Trace:
     """The steps of the order that got furthest."""
     pipeline = pipeline_of(recording)
-    machine = compile_programs(pipeline, lower(pipeline).programs)
+    machine = compile_kernel(trace(pipeline))
     steps = []
     for step in execute(machine, order.actions).steps:
         action = step.action

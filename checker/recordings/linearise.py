@@ -64,7 +64,7 @@ class Linearise:
         """By role and node, what it writes under which numbers."""
         for number, key in plan.writers.items():
             self.writes.setdefault(key, []).extend((number, access) for access in plan.written[number][1])
-        self.regions = {region.object: region for region in plan.pipeline.layout.regions}
+        self.regions = {region.object: region for region in plan.kernel.layout.regions}
         self.landing = self._landing()
 
     def _landing(self) -> dict[int, tuple[str, str]]:

@@ -1,6 +1,6 @@
-"""From a pipeline with a given trip count to the instructions that kernels/executor.cu executes.
+"""From a kernel with a given trip count to the instructions that kernels/executor.cu executes.
 
-A role's program must be one sequence: a pipeline whose roles branch on an answer of try_wait or on a choice, loop
+A role's program must be one sequence: a kernel whose roles branch on an answer of try_wait or on a choice, loop
 without end, touch memory other than shared, or meet at barrier.cluster is refused. Where only some of a role's threads
 execute an operation, as one lane that starts a copy, the role's warps meet first, because the specification takes a
 step of a role for one step of all its threads. Beyond that, warps meet where the program says so and nowhere else.
@@ -17,9 +17,7 @@ from functools import cached_property
 from typing import assert_never
 
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace_programs
-from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.validate import misaligned_copy
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import CTA_THREADS, SHARED_OF_CTA, WARP, WARPGROUP
@@ -99,14 +97,13 @@ class Lowered:
 
 @dataclass(frozen=True)
 class Plan:
-    """A pipeline as the executor takes it.
+    """A kernel as the executor takes it.
 
     barriers: (CTA, offset in shared memory, count) of what is initialised before the roles start. writers: by number,
     role and node. stores: (role, node, buffers, offset in the output, bytes) of each. shared, output: bytes.
     """
 
-    pipeline: Pipeline
-    programs: tuple[Program, ...]
+    kernel: Kernel
     roles: tuple[Lowered, ...]
     barriers: tuple[tuple[int, int, int], ...]
     writers: dict[int, tuple[str, int]]
@@ -115,6 +112,11 @@ class Plan:
     output: int
     largest: int
     """Bytes of the largest copy."""
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """Those of the kernel."""
+        return self.kernel.programs
 
     @cached_property
     def nodes(self) -> dict[str, tuple[Node, ...]]:
@@ -137,7 +139,7 @@ class Plan:
 
     @property
     def cluster(self) -> int:
-        return self.pipeline._shape.size
+        return self.kernel.cluster.size
 
     @property
     def warps(self) -> int:
@@ -145,12 +147,11 @@ class Plan:
         return max(role.warp + role.warps for role in self.roles)
 
 
-def lower(pipeline: Pipeline) -> Plan:
+def lower(kernel: Kernel) -> Plan:
     """The instructions of all roles; raises SpecError for what the executor cannot do."""
-    programs = trace_programs(pipeline)
-    lowering = _Lowering(pipeline, programs)
-    roles, free = [], [0] * pipeline._shape.size
-    for program in programs:
+    lowering = _Lowering(kernel)
+    roles, free = [], [0] * kernel.cluster.size
+    for program in kernel.programs:
         cta, threads = program.me.cta, program.me.threads
         if threads % WARPGROUP == 0:
             free[cta] = -(-free[cta] // 4) * 4
@@ -161,17 +162,14 @@ def lower(pipeline: Pipeline) -> Plan:
         raise SpecError(
             f"the roles need {max(free)} warps of a CTA, and one more watches: {CTA_THREADS // WARP} is most"
         )
-    regions = {region.object: region for region in pipeline.layout.regions}
+    regions = {region.object: region for region in kernel.layout.regions}
     shared = max((region.stop for region in regions.values() if region.space == "shared"), default=0)
     if shared > MOST_SHARED:
         raise SpecError(f"{shared} bytes of shared memory: a CTA has {MOST_SHARED}; give smaller stages, or fewer")
-    barriers = tuple(
-        (regions[name].cta, regions[name].start, count) for name, count in pipeline.layout.arrivals.items()
-    )
+    barriers = tuple((regions[name].cta, regions[name].start, count) for name, count in kernel.layout.arrivals.items())
     synced = [replace(role, instructions=_with_threads(role, free)) for role in roles]
     return Plan(
-        pipeline,
-        programs,
+        kernel,
         tuple(synced),
         barriers,
         lowering.writers,
@@ -209,8 +207,8 @@ def _by_some(operation: op.Operation, threads: int) -> tuple[bool, bool]:
 
 
 class _Lowering:
-    def __init__(self, pipeline: Pipeline, programs: tuple[Program, ...]) -> None:
-        self.pipeline = pipeline
+    def __init__(self, kernel: Kernel) -> None:
+        programs = kernel.programs
         self.parts = {
             name: [one for one in programs if one.role == name] for name in sorted({p.role for p in programs})
         }
@@ -218,7 +216,7 @@ class _Lowering:
         self.meetings = {name: number for number, name in enumerate(names)}
         if len(names) > MEETINGS:
             raise SpecError(f"{len(programs)} roles are too many for the executor")
-        self.regions = {region.object: region for region in pipeline.layout.regions}
+        self.regions = {region.object: region for region in kernel.layout.regions}
         self.writers: dict[int, tuple[str, int]] = {}
         self.stores: list[tuple[str, int, Access, int]] = []
         self.output = self.largest = 0

@@ -38,15 +38,19 @@ class Recording:
     file: str = ""
 
 
-def recorded(gpu: dict[str, Any], plan: Plan, runs: Sequence[Run], resolution: int, file: str = "") -> Recording:
-    """The runs of a plan as a recording. What the executor does once a program is over is no step of the program."""
+def recorded(
+    gpu: dict[str, Any], plan: Plan, runs: Sequence[Run], resolution: int, model: str = "", file: str = ""
+) -> Recording:
+    """The runs of a plan as a recording. What the executor does once a program is over is no step of the program.
+
+    model: the name of the class, if it is in a file of its own.
+    """
     runs = [
         replace(run, roles=tuple(replace(role, events=_of_program(plan, role)) for role in run.roles)) for run in runs
     ]
     clock = "clock64" if plan.cluster == 1 else "globaltimer"
-    pipeline = plan.pipeline
-    name = type(pipeline).__name__ if file else pipeline.name
-    return Recording(gpu, name, dict(pipeline.parameters()), clock, resolution, tuple(runs), file)
+    kernel = plan.kernel
+    return Recording(gpu, model or kernel.name, dict(kernel.parameters), clock, resolution, tuple(runs), file)
 
 
 def _of_program(plan: Plan, role: RoleRun) -> tuple[Event, ...]:

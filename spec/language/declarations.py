@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from sm90_verify.spec.errors import Source, SpecError, here, place_of
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.limits import CTA_THREADS
 
 Body: TypeAlias = Generator[op.Operation, Any, Any]
 
@@ -109,3 +111,21 @@ def role(
         return RoleDeclaration(body, count, copies, split, ctas)
 
     return declare
+
+
+def check_role(
+    name: str, threads: int, split: Sequence[int], copies: int, ctas: tuple[int, ...] | None, shape: Cluster
+) -> None:
+    """Refuses the numbers of a role's declaration that cannot be meant; 0 copies are a role that is left out."""
+    if not 1 <= threads <= CTA_THREADS:
+        raise SpecError(f"role {name} has {threads} threads: use 1 to {CTA_THREADS}")
+    if any(part < 1 for part in split):
+        raise SpecError(f"role {name} is split into {tuple(split)}: each part has 1 thread or more")
+    if sum(split) != threads:
+        raise SpecError(f"role {name} has {threads} threads and is split into {tuple(split)}: the parts must add up")
+    if copies < 0:
+        raise SpecError(f"role {name} has {copies} copies: use 0 or more")
+    for cta in ctas or ():
+        if not 0 <= cta < shape.size:
+            has = f"a cluster of {shape.x}x{shape.y} has CTAs 0 to {shape.size - 1}"
+            raise SpecError(f"role {name} is that of CTA {cta}, and {has}: set cluster, or name one of these")

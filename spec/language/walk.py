@@ -21,14 +21,14 @@ from types import FrameType
 from typing import Any, assert_never
 
 from sm90_verify.spec.errors import Source, SpecError, place_of, place_of_class, placed
-from sm90_verify.spec.language.declarations import RoleDeclaration
+from sm90_verify.spec.language.declarations import RoleDeclaration, check_role
 from sm90_verify.spec.language.ghost import Ghost
 from sm90_verify.spec.language.handles import Array, Barrier, Tile
 from sm90_verify.spec.language.layout import Component
 from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each, roles_of
 from sm90_verify.spec.language.state import LAPS, Count, Phase, PipelineState, ring_period
-from sm90_verify.spec.model.kernel import Node, Program, Threads
-from sm90_verify.spec.model.validate import validate, validate_role
+from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
+from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.groups import IDLE
@@ -49,9 +49,9 @@ _PLUMBING = frozenset(
 )
 
 
-def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
-    """The programs of all roles of the pipeline, in declaration order; raises SpecError for what is wrong in every
-    schedule, see spec.model.validate.
+def trace(pipeline: Pipeline) -> Kernel:
+    """The kernel that a pipeline describes, the programs of its roles in declaration order; raises SpecError for what
+    is wrong in every schedule, see spec.model.validate.
     """
     programs: list[Program] = []
     roles = [(cta, *one) for cta in range(pipeline._shape.size) for one in roles_of(type(pipeline)).items()]
@@ -61,7 +61,7 @@ def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
             copies = pipeline.value(declaration.copies)
             threads = pipeline.value(declaration.threads)
             split = declaration.split or (threads,)
-            validate_role(name, threads, split, copies, declaration.ctas, pipeline._shape)
+            check_role(name, threads, split, copies, declaration.ctas, pipeline._shape)
         if declaration.ctas is not None and cta not in declaration.ctas:
             continue
         for copy in range(copies):
@@ -70,13 +70,25 @@ def trace_programs(pipeline: Pipeline) -> tuple[Program, ...]:
                 full = f"{label}.{index}" if len(split) > 1 else label
                 walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta, sum(split[:index])))
                 programs.append(Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta), where))
+    declared = place_of_class(type(pipeline))
+    if not programs:
+        raise SpecError(f"{pipeline.name} has no role: mark a generator method with @role(warps=1)", declared)
+    kernel = Kernel(
+        pipeline.name,
+        pipeline.parameters(),
+        pipeline.layout,
+        tuple(programs),
+        pipeline.shape,
+        Rules(pipeline.strict, pipeline.observation, pipeline.met),
+        pipeline.registers,
+        max([pipeline.stages, *pipeline.layout.slots.values()]),
+        declared,
+    )
     try:
-        if not programs:
-            raise SpecError(f"{pipeline.name} has no role: mark a generator method with @role(warps=1)")
-        validate(pipeline.layout, pipeline._shape, programs, pipeline.registers)
+        validate(kernel)
     except SpecError as error:
-        raise error.at(place_of_class(type(pipeline))) from None
-    return tuple(programs)
+        raise error.at(declared) from None
+    return kernel
 
 
 class _Known(BaseException):

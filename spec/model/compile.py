@@ -1,4 +1,4 @@
-"""From the traced programs of a pipeline to a Machine: one location after another becomes guarded actions."""
+"""From the programs of a kernel to a Machine: one location after another becomes guarded actions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from sm90_verify.spec.errors import Source
-from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace_programs
 from sm90_verify.spec.model.accesses import Bystander, Spot, fence_checks, in_locations, race_checks, stale_check
 from sm90_verify.spec.model.barrier_bytes import barriers_under, live_checks
 from sm90_verify.spec.model.decisions import choice_ways, loop_ways
@@ -24,7 +22,7 @@ from sm90_verify.spec.model.flow import (
     soon,
     waits_ahead,
 )
-from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Role
 from sm90_verify.spec.model.mbarriers import Signals
 from sm90_verify.spec.model.state_checks import check_of, state_checks
@@ -54,24 +52,19 @@ COPIES = "copies"
 """The role that bulk copies are attributed to."""
 
 
-def compile_pipeline(pipeline: Pipeline) -> Machine:
-    """The Machine of a pipeline; raises SpecError for a specification that has no meaning."""
-    return compile_programs(pipeline, trace_programs(pipeline))
-
-
-def compile_programs(pipeline: Pipeline, programs: tuple[Program, ...]) -> Machine:
-    """The Machine of a pipeline whose roles have been traced already."""
-    return _Compiler(pipeline, programs).machine()
+def compile_kernel(kernel: Kernel) -> Machine:
+    """The Machine of a kernel."""
+    return _Compiler(kernel).machine()
 
 
 class _Compiler:
-    def __init__(self, pipeline: Pipeline, programs: tuple[Program, ...]) -> None:
-        self.pipeline, self.programs = pipeline, programs
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.programs = kernel, kernel.programs
         self.actions: list[Action] = []
-        self.v = Variables(pipeline, programs)
+        self.v = Variables(kernel)
         self.signals = Signals(self.v)
-        self.bystanders = {p.name: self._bystander(p) for p in programs}
-        self.closed = closed_meetings(programs)
+        self.bystanders = {p.name: self._bystander(p) for p in kernel.programs}
+        self.closed = closed_meetings(kernel.programs)
         self.exited = {home: self._exited(home, THREADS_WIDTH) for home in self._homes()}
         self.gone = {
             home: all_of(in_locations(self.v.counters[p.name], final_nodes(p)) for p in self._at_home(home))
@@ -97,8 +90,8 @@ class _Compiler:
         if self.v.free:
             found["register-pool"] = None
         return Machine(
-            self.pipeline.name,
-            self.pipeline.parameters(),
+            self.kernel.name,
+            dict(self.kernel.parameters),
             tuple(self.v.all),
             roles,
             tuple(self.actions),
@@ -207,7 +200,7 @@ class _Compiler:
             case op.Choose():
                 illegal.append(self.v.shared[f"choice {operation.name}"].too_far(program.name))
             case None:
-                if not node.loop and self.pipeline.strict and node.held.stores():
+                if not node.loop and self.kernel.rules.strict and node.held.stores():
                     because = f"{program.name} ends while its bulk stores still read shared memory"
                     illegal.append(Illegal("exit-hazard", TRUE, because))
             case op.Init() | op.Inval() | op.Arrive() | op.Transaction() | op.Load() | op.Touch() | op.Store():
@@ -300,23 +293,23 @@ class _Compiler:
         return Way(TRUE, tuple(updates), tuple(illegal))
 
     def _runs_over(self, load: op.Load, write: Access) -> Iterable[Illegal]:
-        home = next(region for region in self.pipeline.layout.regions if region.object == write.object)
+        home = next(region for region in self.kernel.layout.regions if region.object == write.object)
         beyond = replace(write, start=home.stop, stop=max(home.stop, write.stop))
-        for region in self.pipeline.layout.regions:
+        for region in self.kernel.layout.regions:
             if beyond.start < beyond.stop and region.object != home.object and beyond.overlaps(region.access()):
                 because = f"the copy of {load.bytes} bytes runs over the end of {home.object} into {region.object}"
                 yield Illegal("smem-overlap", TRUE, because)
 
     def _reaches(self, program: Program, cta: int) -> list[Illegal]:
         """What an operation on the shared memory of another CTA must not meet: that it has exited, or not begun."""
-        home = self.pipeline._shape.home(cta)
+        home = self.kernel.cluster.home(cta)
         because = f"{program.name} reaches into CTA {cta}, which may have exited: its shared memory is gone"
         return [Illegal("exit-hazard", self.gone.get(home, TRUE), because), *self._not_begun(cta)]
 
     def _not_begun(self, cta: int) -> list[Illegal]:
-        if self.pipeline.met:
+        if self.kernel.rules.met:
             return []
-        begun = any_of(self.v.counters[p.name] != 0 for p in self._at_home(self.pipeline._shape.home(cta)))
+        begun = any_of(self.v.counters[p.name] != 0 for p in self._at_home(self.kernel.cluster.home(cta)))
         because = f"CTA {cta} may not have started yet: no barrier.cluster shows that its shared memory exists"
         return [Illegal("exit-hazard", ~begun, because)]
 
@@ -351,7 +344,7 @@ class _Compiler:
 
     def _new_content(self, access: Access, value: Expr) -> Iterable[tuple[str, Expr]]:
         """The buffer holds the value; every other buffer that shares bytes with it holds nothing any more."""
-        for region in self.pipeline.layout.regions:
+        for region in self.kernel.layout.regions:
             content = self.v.content.get(region.object)
             if content is None:
                 continue
@@ -362,7 +355,7 @@ class _Compiler:
 
     def _registers(self, node: Node) -> int:
         """Registers of each of the role's threads there."""
-        return node.held.registers or self.pipeline.registers
+        return node.held.registers or self.kernel.registers
 
     def _access_checks(self, program: Program, node: Node) -> list[Check]:
         role, operation = program.name, node.operation
@@ -372,8 +365,8 @@ class _Compiler:
             checks += race_checks(role, access, node.held, self.others, self.v.flights, kinds.get(access))
             if access.space != "global" and access.cta != program.me.cta and not kinds:
                 checks += [check_of(part, access.object) for part in self._reaches(program, access.cta)]
-            checks += fence_checks(role, access, node.held, self.others, strict=self.pipeline.strict)
-        checks += live_checks(role, barriers_under(self.pipeline.layout, operation), self.v.barriers)
+            checks += fence_checks(role, access, node.held, self.others, strict=self.kernel.rules.strict)
+        checks += live_checks(role, barriers_under(self.kernel.layout, operation), self.v.barriers)
         for access, tag in expectations(operation):
             if tag is not None:
                 known = self.v.tags.get(access.object, {}).get(tag)

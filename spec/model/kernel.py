@@ -1,12 +1,19 @@
-"""What a role does, as a graph of locations, each with one operation: what tracing gives and everything else reads."""
+"""A kernel: what its roles do, as graphs of locations with one operation each, and everything around them.
+
+It is the one form in which every front end hands a kernel over, and the only thing that engines, recordings and the
+executor read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sm90_verify.spec.errors import Source
+from sm90_verify.spec.model.layout import Layout
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.groups import Held
 
 
@@ -35,20 +42,6 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Program:
-    """A role instance as a graph of nodes; node 0 is its start."""
-
-    name: str
-    me: Threads
-    nodes: tuple[Node, ...]
-    role: str
-    home: str = ""
-    """What the names of its CTA's things begin with, see spec.ptx.cluster."""
-    where: Source | None = field(default=None, compare=False, repr=False)
-    """The role's declaration."""
-
-
-@dataclass(frozen=True)
 class Threads:
     """Who executes a role: `threads` threads that behave alike; index 0 of a split role is the one that is elected."""
 
@@ -64,3 +57,51 @@ class Threads:
     @property
     def leader(self) -> bool:
         return self.index == 0
+
+
+@dataclass(frozen=True)
+class Program:
+    """A role instance as a graph of nodes; node 0 is its start."""
+
+    name: str
+    me: Threads
+    nodes: tuple[Node, ...]
+    role: str
+    home: str = ""
+    """What the names of its CTA's things begin with, see spec.ptx.cluster."""
+    where: Source | None = field(default=None, compare=False, repr=False)
+    """The role's declaration."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is demanded beyond PTX, and what is taken for granted.
+
+    strict: a proxy fence between generic reads and the bulk copy that overwrites them, and no store in flight at exit.
+    observation: what the ISA does (9.7.13.15.4), that before an arrival in a phase somebody has seen the phase before
+    complete. met: all CTAs have started, and met, before the roles begin.
+    """
+
+    strict: bool = False
+    observation: bool = True
+    met: bool = True
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What is checked. parameters: for people, and for making the same kernel again. depth: stages of the longest ring,
+    beyond which roles are not followed apart. registers: per thread at launch.
+
+    Hand-made kernels are put through `validate` (spec.model.validate); those of a front end have been.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    layout: Layout
+    programs: tuple[Program, ...]
+    cluster: Cluster = field(default_factory=Cluster)
+    rules: Rules = field(default_factory=Rules)
+    registers: int = 168
+    depth: int = 1
+    where: Source | None = field(default=None, compare=False, repr=False)
+    """Its class, or the file that it was read from."""

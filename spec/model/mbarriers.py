@@ -40,7 +40,7 @@ class Signals:
                 return [self.on(role, operation.barrier, step)]
             case op.Arrive():
                 b = self._observable(operation.barrier, role)
-                step = step_of(b, operation, observe=self.v.pipeline.observation)
+                step = step_of(b, operation, observe=self.v.kernel.rules.observation)
                 return [self.on(role, operation.barrier, step, arrives=True)]
             case None | op.Load() | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync():
                 return []

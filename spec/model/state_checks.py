@@ -15,7 +15,7 @@ HALTING = ("arrival-count", "tx-count", "barrier-init", "limit")
 
 def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:
     """gone: by the home of a CTA, all its roles have ended."""
-    layout = v.pipeline.layout
+    layout = v.kernel.layout
     for one, other in undeclared_overlaps(layout, v.programs):
         because = (
             f"{one.object} [{one.start}, {one.stop}) and {other.object} [{other.start}, {other.stop}) "
@@ -27,9 +27,9 @@ def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:
             yield Check("barrier-init", TRUE, f"{name} is initialised with the arrival count {count}", name, True)
     if v.copies:
         for key, (busy, _, _) in v.copies.items():
-            ended = gone.get(v.pipeline._shape.home(key.write.cta), TRUE)
+            ended = gone.get(v.kernel.cluster.home(key.write.cta), TRUE)
             if not is_false(ended):
-                whose = "all roles" if v.pipeline._shape.size == 1 else f"all roles of CTA {key.write.cta}"
+                whose = "all roles" if v.kernel.cluster.size == 1 else f"all roles of CTA {key.write.cta}"
                 because = f"{whose} have ended while a copy into {key.write.object} is still in flight"
                 yield Check("exit-hazard", ended & (busy != 0), because, key.write.object)
         finished = all_of(gone.values())

@@ -39,7 +39,7 @@ def _is_balanced(v: Variables, name: str) -> bool:
     there are those of the copies that it issues, with nothing in between that could make it wait; where copies come
     from other CTAs, every arrival announces bytes.
     """
-    home = next(region.cta for region in v.pipeline.layout.regions if region.object == name)
+    home = next(region.cta for region in v.kernel.layout.regions if region.object == name)
     far = any(
         barrier == name and program.me.cta != home
         for program, _, node in v.nodes()
@@ -66,7 +66,7 @@ def _arrives_on(operation: op.Operation | None, name: str) -> bool:
 
 
 def _is_plain(v: Variables, name: str, plan: BarrierPlan) -> bool:
-    if plan.inits or plan.drops or plan.tokens or not plan.distance or not v.pipeline.observation:
+    if plan.inits or plan.drops or plan.tokens or not plan.distance or not v.kernel.rules.observation:
         return False
     return all(_is_plain_on(node.operation, name) for _, _, node in v.nodes())
 

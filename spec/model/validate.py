@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from sm90_verify.spec.errors import Source, SpecError
-from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
@@ -35,36 +35,16 @@ from sm90_verify.spec.ptx.limits import (
 from sm90_verify.spec.ptx.memory import Access
 
 
-def validate_role(
-    name: str, threads: int, split: Sequence[int], copies: int, ctas: tuple[int, ...] | None, shape: Cluster
-) -> None:
-    """Refuses the numbers of a role's declaration that cannot be meant; 0 copies are a role that is left out."""
-    if not 1 <= threads <= CTA_THREADS:
-        raise SpecError(f"role {name} has {threads} threads: use 1 to {CTA_THREADS}")
-    if any(part < 1 for part in split):
-        raise SpecError(f"role {name} is split into {tuple(split)}: each part has 1 thread or more")
-    if sum(split) != threads:
-        raise SpecError(f"role {name} has {threads} threads and is split into {tuple(split)}: the parts must add up")
-    if copies < 0:
-        raise SpecError(f"role {name} has {copies} copies: use 0 or more")
-    for cta in ctas or ():
-        if not 0 <= cta < shape.size:
-            has = f"a cluster of {shape.x}x{shape.y} has CTAs 0 to {shape.size - 1}"
-            raise SpecError(f"role {name} is that of CTA {cta}, and {has}: set cluster, or name one of these")
-
-
-def validate(layout: Layout, shape: Cluster, programs: Sequence[Program], registers: int) -> None:
-    """Raises SpecError for a kernel that is wrong in every schedule.
-
-    registers: per thread at launch. Sections are those of the PTX ISA 9.x.
-    """
+def validate(kernel: Kernel) -> None:
+    """Raises SpecError for a kernel that is wrong in every schedule. Sections are those of the PTX ISA 9.x."""
+    programs = kernel.programs
     _check_operations(programs)
-    _check_memory(layout)
+    _check_memory(kernel.layout)
     _check_threads(programs)
-    _check_registers(programs, registers)
+    _check_registers(programs, kernel.registers)
     _check_barrier_zero(programs)
     for program, node in _nodes(programs):
-        what = _wrong_with(node.operation, program, programs, shape)
+        what = _wrong_with(node.operation, program, programs, kernel.cluster)
         if what:
             raise SpecError(what, node.source)
 

@@ -6,11 +6,10 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.accesses import Flight
 from sm90_verify.spec.model.decisions import Shared
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
-from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Variable
 from sm90_verify.spec.model.words import labels
 from sm90_verify.spec.ptx import mbarrier
@@ -66,11 +65,11 @@ class Variables:
     kind of copy.
     """
 
-    def __init__(self, pipeline: Pipeline, programs: tuple[Program, ...]) -> None:
-        self.pipeline, self.programs = pipeline, programs
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.programs = kernel, kernel.programs
         self.all: list[Variable] = []
         self.plans = self._plan()
-        self.counters = {p.name: self._counter(p) for p in programs}
+        self.counters = {p.name: self._counter(p) for p in kernel.programs}
         self.barriers = {name: self._barrier(name, plan) for name, plan in self.plans.items()}
         self.unseen = {
             (role, name): self._new(
@@ -115,10 +114,10 @@ class Variables:
         return self._new(f"at.{program.name}", width, 0, f"location of {program.name}")
 
     def _plan(self) -> dict[str, BarrierPlan]:
-        arrivals = self.pipeline.layout.arrivals
+        arrivals = self.kernel.layout.arrivals
         plans: dict[str, BarrierPlan] = {}
-        for region in self.pipeline.layout.regions:
-            if region.declaration in self.pipeline.layout.barriers:
+        for region in self.kernel.layout.regions:
+            if region.declaration in self.kernel.layout.barriers:
                 count = arrivals.get(region.object, 1)
                 plans[region.object] = BarrierPlan(max(count, 1), region.object in arrivals)
         for program, _, node in self.nodes():
@@ -176,7 +175,7 @@ class Variables:
 
     def _plan_copies(self) -> None:
         self.tags: dict[str, dict[Hashable, int]] = {}
-        for name, tag in self.pipeline.layout.holds.items():
+        for name, tag in self.kernel.layout.holds.items():
             self._tag(name, tag)
         read: dict[str, bool] = {}
         copies: dict[Copies, list[tuple[str, int, Hashable]]] = {}
@@ -194,7 +193,7 @@ class Variables:
         for name, expected in read.items():
             if expected and name in self.tags:
                 width = len(self.tags[name]).bit_length()
-                start = self.tags[name][self.pipeline.layout.holds[name]] if name in self.pipeline.layout.holds else 0
+                start = self.tags[name][self.kernel.layout.holds[name]] if name in self.kernel.layout.holds else 0
                 self.content[name] = self._new(
                     f"{name}.holds", width, start, f"what {name} holds", labels=("nothing", *labels(self.tags[name]))
                 )
@@ -261,10 +260,9 @@ class Variables:
             elif isinstance(node.operation, op.Choose):
                 choices.setdefault(node.operation.name, {})[program.name] = None
                 options[node.operation.name] = max(options.get(node.operation.name, 0), len(node.operation.options))
-        stages = max([self.pipeline.stages, *self.pipeline.layout.slots.values()])
-        self.shared: dict[str, Shared] = {}
+                self.shared: dict[str, Shared] = {}
         for name, roles in loops.items():
-            width = (4 * stages + 8).bit_length() if len(roles) > 1 else 1
+            width = (4 * self.kernel.depth + 8).bit_length() if len(roles) > 1 else 1
             behind = self._behind(name, roles, width, "iterations")
             stopped = self._new(f"loop.{name}.ended", 1, 0, f"the number of iterations of loop {name!r} is decided")
             self.shared[f"loop {name}"] = Shared(behind, (), stopped)

@@ -29,7 +29,7 @@ def reach(run: Run, role: int, cta: int, thing: str) -> None:
 
 def must_have_begun(run: Run, role: int, cta: int, thing: str) -> None:
     """Unless all CTAs have met before the roles begin, the operation must be after something that the CTA did."""
-    if run.plan.pipeline.met or any(run.state.clock[role][other] for other in run.plan.homes[cta]):
+    if run.plan.kernel.rules.met or any(run.state.clock[role][other] for other in run.plan.homes[cta]):
         return
     because = f"CTA {cta} may not have started yet: no barrier.cluster shows that its shared memory exists"
     run.fail("exit-hazard", because, thing, run.now(role), (role, run.state.at[role]))
@@ -44,7 +44,7 @@ def role_ends(run: Run, role: int) -> None:
     for other, (event, _) in run.state.reached[cta].items():
         if ends[other] <= event:
             _gone(run, other, cta, ends)
-    regions = {region.object: region.cta for region in run.plan.pipeline.layout.regions}
+    regions = {region.object: region.cta for region in run.plan.kernel.layout.regions}
     for flights in run.state.flights:
         for barrier, (stage, issuer, event) in flights.items():
             load = run.plan.moves[issuer][run.node_of(issuer, event)]
@@ -92,7 +92,7 @@ def registers(run: Run, role: int, move: Move) -> bool:
     state, program, plan = run.state, run.plan.programs[role], run.plan
     change, cta = move.node.operation, program.me.cta
     assert isinstance(change, op.Setmaxnreg)
-    before = move.node.held.registers or plan.pipeline.registers
+    before = move.node.held.registers or plan.kernel.registers
     left, illegal = steps.change_registers(state.free[cta], before, program.me.threads, change)
     for property, because in illegal:
         run.fail(property, because, "registers", run.now(role), (role, state.at[role]))

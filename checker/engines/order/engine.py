@@ -19,7 +19,7 @@ class OrderEngine:
 
     def answer(self, question: Question) -> Answer:
         """The Machine is compiled only if there is something to execute on it, or for other engines anyway."""
-        outcome = order(question.subject.whole, timeout=question.timeout, programs=question.subject.programs)
+        outcome = order(question.subject.whole, timeout=question.timeout)
         if outcome.failures or question.together:
             findings = _executed(outcome, question.subject.machine, question.asked())
         else:

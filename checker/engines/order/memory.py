@@ -125,7 +125,7 @@ def release(run: Run, role: int, move: Move, event: int) -> None:
 def look_back(run: Run, role: int, use: Use) -> None:
     """Everything that conflicts with an access that begins now, or that it needs a fence after."""
     state, plan = run.state, run.plan
-    clock, strict = state.clock[role], plan.pipeline.strict
+    clock, strict = state.clock[role], plan.kernel.rules.strict
     for number in plan.near[use.bytes]:
         for other, spans in state.regions[number].items():
             known = state.done[role] if other == role else clock[other]
@@ -199,7 +199,7 @@ def _missing_fence(run: Run, role: int, use: Use, other: int, spans: Spans, know
 def _overruns(run: Run, role: int, use: Use) -> None:
     """The copy is longer than its buffer and reaches into another one."""
     write = use.access
-    regions = run.plan.pipeline.layout.regions
+    regions = run.plan.kernel.layout.regions
     home = next((region for region in regions if region.object == write.object), None)
     if home is None or write.stop <= home.stop:
         return

@@ -11,10 +11,8 @@ from sm90_verify.engines.order.recur import situation
 from sm90_verify.engines.order.run import ALTERNATIVES, Run
 from sm90_verify.engines.order.state import Failure
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
-from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace_programs
 from sm90_verify.spec.model.barrier_bytes import barriers_under
-from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.model.kernel import Kernel, Program
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import accesses_of, contents, expectations
 
@@ -33,8 +31,7 @@ class Outcome:
     many operations and copies were looked at.
     """
 
-    pipeline: Pipeline
-    programs: tuple[Program, ...] = field(repr=False)
+    kernel: Kernel = field(repr=False)
     plan: Plan | None = field(repr=False)
     applies: tuple[str, ...]
     failures: tuple[Failure, ...] = ()
@@ -42,6 +39,11 @@ class Outcome:
     unreliable: tuple[str, ...] = ()
     events: int = 0
     seconds: float = 0.0
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """Those of the kernel."""
+        return self.kernel.programs
 
     def verdict_on(self, property: str) -> str:
         """proved, violated (by the argument alone, if `trace_of` has not shown it) or undetermined."""
@@ -70,19 +72,17 @@ class Outcome:
         return f"{failure.property}: {failure.because} ({', '.join(places)})"
 
 
-def order(pipeline: Pipeline, *, timeout: float = 0.0, programs: tuple[Program, ...] | None = None) -> Outcome:
-    """Decides a pipeline whose control flow does not depend on the schedule; see engines.order for the argument.
+def order(kernel: Kernel, *, timeout: float = 0.0) -> Outcome:
+    """Decides a kernel whose control flow does not depend on the schedule; see engines.order for the argument.
 
-    timeout: seconds after which a run without end is given up (0: no bound). programs: of the pipeline, if they have
-    been traced already. Raises SpecError for a specification that has no meaning.
+    timeout: seconds after which a run without end is given up (0: no bound).
     """
     start = time.perf_counter()
-    programs = trace_programs(pipeline) if programs is None else programs
-    applies = applicable(pipeline, programs)
-    refused = refusal(programs)
+    applies = applicable(kernel)
+    refused = refusal(kernel.programs)
     if refused:
-        return Outcome(pipeline, programs, None, applies, why=refused, seconds=time.perf_counter() - start)
-    plan = make_plan(pipeline, programs)
+        return Outcome(kernel, None, applies, why=refused, seconds=time.perf_counter() - start)
+    plan = make_plan(kernel)
     walk = _Walk(plan, start + timeout if timeout else 0.0)
     walk.walk()
     failures = tuple(walk.failures)
@@ -90,11 +90,9 @@ def order(pipeline: Pipeline, *, timeout: float = 0.0, programs: tuple[Program, 
     halted = [failure.property for failure in failures if failure.property in _HALTING and failure.certain]
     if not why and halted:
         why = f"what follows a violation of {halted[0]} is undefined and was not looked at"
-    over_barriers = ("barrier-init",) if pipeline.layout.under else ()
+    over_barriers = ("barrier-init",) if kernel.layout.under else ()
     unreliable = ("stale-read", "missing-fence", *over_barriers) if walk.raced else ()
-    return Outcome(
-        pipeline, programs, plan, applies, failures, why, unreliable, walk.events, time.perf_counter() - start
-    )
+    return Outcome(kernel, plan, applies, failures, why, unreliable, walk.events, time.perf_counter() - start)
 
 
 _HALTING = ("arrival-count", "tx-count", "barrier-init")
@@ -189,22 +187,22 @@ class _Walk:
         self.events += len(run.state.log)
 
 
-def applicable(pipeline: Pipeline, programs: tuple[Program, ...]) -> tuple[str, ...]:
-    """The properties that the programs could violate at all."""
-    operations = [node.operation for program in programs for node in program.nodes if node.operation is not None]
+def applicable(kernel: Kernel) -> tuple[str, ...]:
+    """The properties that the kernel could violate at all."""
+    operations = [node.operation for program in kernel.programs for node in program.nodes if node.operation is not None]
     accesses = [(access, one) for one in operations for access in accesses_of(one)]
     concerned = {"deadlock", *(property for one in operations for property in _concerns(one))}
     waited = {one.barrier for one in operations if isinstance(one, op.Wait)}
     arrives = {one.barrier for one in operations if isinstance(one, op.Arrive) and one.count}
-    if pipeline.observation and not waited.isdisjoint(arrives):
+    if kernel.rules.observation and not waited.isdisjoint(arrives):
         concerned.add("unobserved-phase")
-    if pipeline.strict:
+    if kernel.rules.strict:
         concerned.add("exit-hazard")
     if accesses:
         concerned.add("race")
     if any(tag is not None for one in operations for _, tag in (*expectations(one), *contents(one))):
         concerned.add("stale-read")
-    if any(barriers_under(pipeline.layout, one) for one in operations):
+    if any(barriers_under(kernel.layout, one) for one in operations):
         concerned.add("barrier-init")
     if len({access.proxy for access, _ in accesses}) > 1:
         concerned.add("missing-fence")

@@ -6,10 +6,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.flow import just_waited, meeting_of
-from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import accesses_of, contents, expectations, outlasts
 from sm90_verify.spec.ptx.memory import Access
@@ -129,8 +128,7 @@ class Plan:
     forever: even if every trip count is finite. loop: the trip count left open.
     """
 
-    pipeline: Pipeline
-    programs: tuple[Program, ...]
+    kernel: Kernel
     moves: tuple[tuple[Move, ...], ...]
     barriers: tuple[BarrierUse, ...]
     meetings: tuple[MeetingUse, ...]
@@ -140,6 +138,11 @@ class Plan:
     endless: bool
     forever: bool
     loop: str
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """Those of the kernel."""
+        return self.kernel.programs
 
     @property
     def width(self) -> int:
@@ -163,14 +166,14 @@ def refusal(programs: tuple[Program, ...]) -> str:
     return ""
 
 
-def make_plan(pipeline: Pipeline, programs: tuple[Program, ...]) -> Plan:
+def make_plan(kernel: Kernel) -> Plan:
     """Numbers everything; the programs have no refusal."""
-    return _Planner(pipeline, programs).plan()
+    return _Planner(kernel).plan()
 
 
 class _Planner:
-    def __init__(self, pipeline: Pipeline, programs: tuple[Program, ...]) -> None:
-        self.pipeline, self.programs = pipeline, programs
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.programs = kernel, kernel.programs
         self.barriers = self._barriers()
         self.numbers = {use.name: number for number, use in enumerate(self.barriers)}
         self.meetings: dict[str, MeetingUse] = {}
@@ -190,15 +193,14 @@ class _Planner:
         )
         loops = [node.loop for program in self.programs for node in program.nodes if node.loop]
         return Plan(
-            self.pipeline,
-            self.programs,
+            self.kernel,
             moves,
             tuple(self.barriers),
             tuple(self.meetings.values()),
             self._near(),
             tuple(
                 tuple(number for number, program in enumerate(self.programs) if program.me.cta == cta)
-                for cta in range(self.pipeline.shape.size)
+                for cta in range(self.kernel.cluster.size)
             ),
             any(isinstance(node.operation, op.Load) for program in self.programs for node in program.nodes),
             endless,
@@ -207,7 +209,7 @@ class _Planner:
         )
 
     def _barriers(self) -> list[BarrierUse]:
-        layout = self.pipeline.layout
+        layout = self.kernel.layout
         declared = set(layout.barriers)
         return [
             BarrierUse(region.object, layout.arrivals.get(region.object, 1), region.object in layout.arrivals)
@@ -300,7 +302,7 @@ class _Planner:
         return tuple((self._region(access), access.write) for access in some if access not in others)
 
     def _first(self, program: Program, node: Node, operation: op.Operation) -> Move:
-        over = tuple((access, self.numbers[name]) for access, name in barriers_under(self.pipeline.layout, operation))
+        over = tuple((access, self.numbers[name]) for access, name in barriers_under(self.kernel.layout, operation))
         return replace(self._plain(program, node, operation), over_barriers=over)
 
     def _plain(self, program: Program, node: Node, operation: op.Operation) -> Move:
@@ -358,7 +360,7 @@ class _Planner:
     def _leave(self, access: Access, tag: Hashable) -> tuple[str, Hashable, tuple[str, ...]]:
         others = [
             region.object
-            for region in self.pipeline.layout.regions
+            for region in self.kernel.layout.regions
             if region.object != access.object
             and (region.space, region.cta) == (access.space, access.cta)
             and region.start < access.stop

@@ -238,7 +238,7 @@ class Run:
     def start(self) -> None:
         """What is wrong before anything happens; roles without any operation end at once."""
         nothing = [0] * self.plan.width
-        layout = self.plan.pipeline.layout
+        layout = self.plan.kernel.layout
         for one, other in undeclared_overlaps(layout, self.plan.programs):
             because = f"{one.object} and {other.object} lie in the same bytes, which no `shares` declares"
             self.fail("smem-overlap", because, other.object, nothing, happened=True)
@@ -255,7 +255,7 @@ class Run:
             return
         program = self.plan.programs[role]
         held = self.plan.moves[role][self.state.at[role]].node.held
-        if self.plan.pipeline.strict and held.stores():
+        if self.plan.kernel.rules.strict and held.stores():
             because = f"{program.name} ends while its bulk stores still read shared memory"
             self.fail("exit-hazard", because, program.name, self.now(role))
         role_ends(self, role)

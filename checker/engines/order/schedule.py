@@ -15,7 +15,7 @@ from sm90_verify.engines.order.plan import Plan
 from sm90_verify.engines.order.state import NEVER, Event, Failure
 from sm90_verify.engines.search.explore import Violation
 from sm90_verify.result import Trace
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import LIMIT, Action, Check, Location, Machine
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.expr import evaluate
@@ -40,7 +40,7 @@ def confirm(outcome: Outcome, machine: Machine) -> dict[str, Violation]:
 
 def trace_of(outcome: Outcome, property: str = "") -> Trace | None:
     """The trace of a violation, the shortest of any property unless one is named; None if no schedule shows it."""
-    machine = compile_programs(outcome.pipeline, outcome.programs)
+    machine = compile_kernel(outcome.kernel)
     found = confirm(outcome, machine)
     chosen = [found[property]] if property in found else [] if property else list(found.values())
     if not chosen:

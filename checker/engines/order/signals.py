@@ -36,7 +36,7 @@ def contribute(run: Run, role: int, move: Move) -> None:
         _must_be_visible(run, role, number)
     if known < barrier.first or not phases.changes_nothing(operation, use):
         _must_know(run, role, number, known)
-    observed, observe = True, run.plan.pipeline.observation
+    observed, observe = True, run.plan.kernel.rules.observation
     arrival = isinstance(operation, op.Arrive)
     if arrival and observe and barrier.parts.alive and barrier.stage > barrier.first and known == barrier.stage:
         observed = _observed(barrier, use, role, clock)

@@ -259,7 +259,7 @@ def initial(plan: Plan) -> RunState:
         [MeetingState() for _ in plan.meetings],
         [{} for _ in plan.near],
         [{} for _ in plan.near],
-        dict(plan.pipeline.layout.holds),
+        dict(plan.kernel.layout.holds),
         [{} for _ in range(roles)],
         [0] * len(plan.homes),
         [{} for _ in plan.homes],

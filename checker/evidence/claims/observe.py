@@ -14,8 +14,9 @@ from typing import TypeAlias
 from sm90_verify.engines.search.packed import pack
 from sm90_verify.evidence.claims.runs import COMMAND, STATEMENT
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
+from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import COPIES, compile_pipeline
+from sm90_verify.spec.model.compile import COPIES, compile_kernel
 from sm90_verify.spec.model.machine import Action, Machine
 
 States: TypeAlias = frozenset[int]
@@ -72,7 +73,7 @@ def same_observations(one: Pipeline, other: Pipeline, name: str) -> Callable[[],
 
     def run() -> Result:
         start = time.perf_counter()
-        models = Seen(compile_pipeline(one)), Seen(compile_pipeline(other))
+        models = Seen(compile_kernel(walk.trace(one))), Seen(compile_kernel(walk.trace(other)))
         pairs, path = _compare(*models)
         note = f"more than {LIMIT} pairs of sets of states" if pairs > LIMIT else ""
         trace = None if path is None else _trace(models[0], models[1], path)

@@ -15,8 +15,9 @@ from sm90_verify.engines.search.engine import ENOUGH
 from sm90_verify.engines.search.explore import explore, is_undetermined, memory_bound
 from sm90_verify.evidence.claims.claim import Point
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace
+from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_pipeline
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import Check, Machine, Role
 from sm90_verify.spec.ptx.expr import Expr, Field, any_of
 
@@ -48,7 +49,7 @@ def stated(
 
     def run() -> Result:
         start = time.perf_counter()
-        compiled = compile_pipeline(kernel(**parameters))
+        compiled = compile_kernel(walk.trace(kernel(**parameters)))
         when, because = state(compiled)
         check = Check(STATEMENT, when, because, "")
         watched = replace(compiled, checks=(*compiled.checks, check))

@@ -14,8 +14,8 @@ from sm90_verify.evidence.fuzz.explorer import Program
 from sm90_verify.evidence.fuzz.explorer import explore as explore_independently
 from sm90_verify.evidence.fuzz.generate import pipeline_of, random_program, text_of
 from sm90_verify.result import PROVED, VIOLATED
-from sm90_verify.spec.language.walk import trace_programs
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import Machine
 
 RULES = ("arrive", "expect", "load", "wait", "lazy copy")
@@ -70,7 +70,7 @@ def compare(program: Program, counts: tuple[int, ...], tally: Tally) -> None:
     if truth is None:
         return
     pipeline = pipeline_of(program, counts)
-    machine = compile_programs(pipeline, trace_programs(pipeline))
+    machine = compile_kernel(trace(pipeline))
     tally.programs += 1
     tally.proved += not truth.violated
     said = []
@@ -81,7 +81,7 @@ def compare(program: Program, counts: tuple[int, ...], tally: Tally) -> None:
     tally.used.update(rules)
     if reduced != bool(truth.violated):
         said.append(f"reduced search: {'violated' if reduced else 'proved'}")
-    verdict = order(pipeline).verdict
+    verdict = order(trace(pipeline)).verdict
     if (verdict == PROVED and truth.violated) or (verdict == VIOLATED and not truth.violated):
         said.append(f"order: {verdict}")
     if said:

@@ -25,6 +25,7 @@ from sm90_verify.spec.cutlass.classes import PIPELINES
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
 
 KERNELS: dict[str, type[Pipeline]] = {**PIPELINES, **MODELS}
 TRIPS = 4
@@ -91,7 +92,7 @@ def faults(folder: str) -> Iterator[Case]:
 
 def _can_run(pipeline: Pipeline) -> bool:
     try:
-        lower(pipeline)
+        lower(trace(pipeline))
     except SpecError:
         return False
     return True

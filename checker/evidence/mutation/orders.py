@@ -18,8 +18,7 @@ from sm90_verify.engines.order.plan import Move, make_plan, refusal
 from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.order.state import NEVER, Clock
 from sm90_verify.evidence.mutation.behaviour import CONTENTS, FEWER, MORE, OTHER, SAME, shown_of
-from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.ptx import operations as op
 
 
@@ -46,13 +45,13 @@ class Orders:
     before: tuple[int, ...]
 
 
-def runs_of(pipeline: Pipeline, programs: tuple[Program, ...], trips: int) -> tuple[Run, ...] | None:
+def runs_of(kernel: Kernel, trips: int) -> tuple[Run, ...] | None:
     """The runs for trip counts 0 to `trips` + 1, or the only one if none is open; None where one run does not speak
     for all schedules, or something is violated.
     """
-    if refusal(programs):
+    if refusal(kernel.programs):
         return None
-    plan = make_plan(pipeline, programs)
+    plan = make_plan(kernel)
     if plan.forever:
         return None
     found = []
@@ -113,7 +112,7 @@ def _accesses(run: Run, projection: str) -> list[_Access]:
     """What the run shows, with the end of every role."""
     found: list[_Access] = []
     lasting: list[list[tuple[_Access, set[tuple[int, bool]]]]] = [[] for _ in range(run.roles)]
-    holds = dict(run.plan.pipeline.layout.holds)
+    holds = dict(run.plan.kernel.layout.holds)
     for who, node, thing, number in run.state.log:
         if who < 0:
             found[-1].lands += ((thing, number),)

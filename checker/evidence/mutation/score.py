@@ -36,9 +36,9 @@ from sm90_verify.mutation.catalogue import Model, Mutant
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace_programs
-from sm90_verify.spec.model.compile import compile_programs
-from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.kernel import Kernel, Program
 from sm90_verify.spec.model.machine import LIMIT, Machine
 from sm90_verify.spec.ptx import operations as op
 
@@ -102,7 +102,7 @@ def run(model: Model, mutant: Mutant, *, proof_timeout: float = 0.0) -> Outcome:
 def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
     number = mutant.number
     try:
-        machine, programs, program = compiled(mutant.of(model))
+        machine, kernel, program = compiled(mutant.of(model))
     except SpecError as error:
         return _bounded(model, mutant, error)
     if program == original(model).program:
@@ -110,7 +110,7 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
     outcome = _searched(number, machine, program, model.limit)
     if outcome.verdict != SURVIVED:
         return outcome
-    ordered = order(mutant.of(model)).verdict
+    ordered = order(kernel).verdict
     if ordered == VIOLATED:
         return Outcome(number, DISAGREED, reason="happens-before finds what both searches miss", program=program)
     proof = ""
@@ -118,9 +118,9 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
         proof, violated = _by_z3(machine, proof_timeout)
         if violated:
             return Outcome(number, DISAGREED, violated, "Z3 finds what both searches miss", program)
-    reason, trips = by_states(model, machine, programs) if outcome.confirmed else OPEN, -1
+    reason, trips = by_states(model, machine, kernel.programs) if outcome.confirmed else OPEN, -1
     if reason == OPEN:
-        reason, trips = by_order(model, mutant, programs)
+        reason, trips = by_order(model, kernel)
     verdict = EQUIVALENT if reason == INDISTINGUISHABLE else SURVIVED
     confirmed = outcome.confirmed or ordered == PROVED
     return replace(
@@ -190,7 +190,7 @@ class Original:
 
     pipeline: Pipeline
     machine: Machine
-    programs: tuple[Program, ...]
+    kernel: Kernel
     program: str
     behaviours: dict[Hashable, tuple[Behaviour | None, dict[Hashable, int]]] = field(default_factory=dict)
 
@@ -201,7 +201,7 @@ class Original:
 
     @cached_property
     def runs(self) -> tuple[Run, ...] | None:
-        return runs_of(self.pipeline, self.programs, self.trips)
+        return runs_of(self.kernel, self.trips)
 
     @cached_property
     def orders(self) -> dict[str, tuple[Orders, ...]]:
@@ -222,14 +222,14 @@ def _original(kernel: type[Pipeline], parameters: tuple[tuple[str, Any], ...]) -
     return first
 
 
-def compiled(pipeline: Pipeline) -> tuple[Machine, tuple[Program, ...], str]:
+def compiled(pipeline: Pipeline) -> tuple[Machine, Kernel, str]:
     try:
-        programs = trace_programs(pipeline)
+        kernel = trace(pipeline)
     except SpecError as error:
         if error.__cause__ is not None and not isinstance(error.__cause__, SpecError):
             raise AssertionError(f"a mutant broke the mutation itself: {error}") from error
         raise
-    return compile_programs(pipeline, programs), programs, fingerprint(pipeline, programs)
+    return compile_kernel(kernel), kernel, fingerprint(kernel)
 
 
 def by_states(model: Model, machine: Machine, programs: tuple[Program, ...]) -> str:
@@ -247,17 +247,17 @@ def _compared_as(projection: str, model: Model, machine: Machine, programs: tupl
     key = (projection, columns(machine, first.machine, projection))
     if key not in first.behaviours:
         names: dict[Hashable, int] = {}
-        seen = behaviour(first.machine, first.programs, projection, machine, COMPARED, names)
+        seen = behaviour(first.machine, first.kernel.programs, projection, machine, COMPARED, names)
         first.behaviours[key] = (seen, names)
     before, names = first.behaviours[key]
     after = None if before is None else behaviour(machine, programs, projection, first.machine, COMPARED, names)
     return OPEN if before is None or after is None else compare(before, after, COMPARED)
 
 
-def by_order(model: Model, mutant: Mutant, programs: tuple[Program, ...]) -> tuple[str, int]:
+def by_order(model: Model, kernel: Kernel) -> tuple[str, int]:
     """How the accesses compare by happens-before: a key of REASONS, and for trip counts up to which."""
     first = original(model)
-    runs = None if first.runs is None else runs_of(mutant.of(model), programs, first.trips)
+    runs = None if first.runs is None else runs_of(kernel, first.trips)
     if first.runs is None or runs is None:
         return OPEN, -1
     memory = compare_orders(first.orders[MEMORY], orders(runs, MEMORY))
@@ -266,10 +266,10 @@ def by_order(model: Model, mutant: Mutant, programs: tuple[Program, ...]) -> tup
     return memory, first.trips
 
 
-def fingerprint(pipeline: Pipeline, programs: tuple[Program, ...]) -> str:
+def fingerprint(kernel: Kernel) -> str:
     """A hash that is the same for pipelines whose roles can do the same operations in the same orders."""
-    counts = ",".join(f"{name}={count}" for name, count in pipeline.layout.arrivals.items())
-    text = "\n".join([counts, *(_canonical(program) for program in programs)])
+    counts = ",".join(f"{name}={count}" for name, count in kernel.layout.arrivals.items())
+    text = "\n".join([counts, *(_canonical(program) for program in kernel.programs)])
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -18,6 +18,7 @@ from sm90_verify.gpu.device import Module, sources
 from sm90_verify.recordings.lower import Plan, lower
 from sm90_verify.spec.cutlass.gemm import SCHEDULES, Gemm
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx.limits import WARP, WARPGROUP
 
 K_TILE = 64
@@ -238,7 +239,7 @@ def names(config: Config) -> Names:
 
 def bytes_of_parts(plan: Plan) -> dict[str, int]:
     """By buffer of a CTA, its bytes in the model."""
-    regions = plan.pipeline.layout.regions
+    regions = plan.kernel.layout.regions
     return {region.object.removeprefix(f"cta{region.cta}."): region.stop - region.start for region in regions}
 
 
@@ -361,12 +362,12 @@ class GemmKernel:
 
     def plan(self, tiles: int, kernel: type[Gemm] | None = None, *, collective: bool = True) -> Plan:
         """The model of a CTA or cluster with so many tiles."""
-        return lower(self.config.model(self.k // K_TILE, tiles, kernel, collective=collective))
+        return lower(trace(self.config.model(self.k // K_TILE, tiles, kernel, collective=collective)))
 
     def conform(self, outcome: Outcome, plan: Plan, runs: Sequence[int]) -> list[Conformance]:
         """What these CTAs, or clusters, did, held to a model operation by operation."""
         known = names(self.config)
-        sizes, collective = bytes_of_parts(plan), bool(getattr(plan.pipeline, "collective_wgmma", True))
+        sizes, collective = bytes_of_parts(plan), bool(plan.kernel.parameters.get("collective_wgmma", True))
         found = []
         for run in runs:
             rows = outcome.tapes[run * self.config.ctas : (run + 1) * self.config.ctas]

@@ -17,8 +17,8 @@ from sm90_verify.evidence.hardware.gemm.kernel import K_TILE, POINTS, Config, Ge
 from sm90_verify.evidence.hardware.gemm.models import model_class
 from sm90_verify.evidence.hardware.recorder.tapes import ALL, Hold
 from sm90_verify.result import PROVED
-from sm90_verify.spec.language.walk import trace_programs
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 RUNS = 100
 STATES = 60_000
@@ -105,12 +105,12 @@ class Reaction:
 def predict(variant: Variant, states: int = STATES) -> Prediction:
     """By the search of every schedule, and by order if there are too many for that and it has found nothing."""
     pipeline = variant.config.model(variant.k_tiles, variant.tiles, model_class(variant.config))
-    programs = trace_programs(pipeline)
-    machine = compile_programs(pipeline, programs)
+    kernel = trace(pipeline)
+    machine = compile_kernel(kernel)
     found = explore(machine, limit=states)
     if found.violations or found.complete:
         return Prediction(found.violations, found.complete)
-    outcome = order(pipeline)
+    outcome = order(kernel)
     return Prediction(confirm(outcome, machine), outcome.verdict == PROVED)
 
 
@@ -148,7 +148,7 @@ class React:
         stuck: Counter[tuple[str, ...]] = Counter()
         for run in every:
             roles = {
-                right.pipeline.shape.home(cta) + name
+                right.kernel.cluster.home(cta) + name
                 for cta in range(ctas)
                 for name, tape in zip(known, outcome.tapes[run * ctas + cta], strict=True)
                 if tape.stuck is not None

@@ -27,7 +27,8 @@ from sm90_verify.recordings.recording import Recording, recorded
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 FLOOD = 65_536
 """Bytes of a prefetch that only keeps the TMA unit busy."""
@@ -196,7 +197,7 @@ def run_and_conform(model: Pipeline, runs: int, seed: int) -> tuple[list[Conform
     """Runs of a recorded kernel held to its model's programs, the second half with tensor maps if it copies; and how
     many of them found or stored wrong words.
     """
-    plan = lower(model)
+    plan = lower(trace(model))
     kernel = Kernel(model, record=True)
     copies = model.name not in ("async", "ordered-sequence")
     held, wrong = [], 0
@@ -222,7 +223,10 @@ def differences(kernel: str, parameters: dict[str, Any], runs: int, seed: int) -
     if wrong:
         raise SpecError(f"{kernel} {parameters}: wrong words in {wrong} of {runs} runs")
     recording = recorded(
-        {**asdict(gpu()), "kernel": SOURCE}, lower(model), [one.run for one in held], resolution(model.shape.size)
+        {**asdict(gpu()), "kernel": SOURCE},
+        lower(trace(model)),
+        [one.run for one in held],
+        resolution(model.shape.size),
     )
     return recording, [difference for one in held for difference in one.differences]
 
@@ -306,14 +310,14 @@ def _react(variant: Mistake, runs: int) -> Reaction:
 def _recorded(model: Pipeline, variant: Mistake) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What recorded runs did that the model with the same mistake does not do."""
     mistaken = variant.pipeline()
-    plan = lower(mistaken)
+    plan = lower(trace(mistaken))
     kernel = Kernel(model, record=True, directed=True, wrong=variant.number)
     launch = kernel.run(RECORDED, seed=1, jitter=JITTER, limit=GIVE_UP, holds=variant.holds, flood=variant.flood)
     held = [conform(plan, kernel.shape.names, tapes) for tapes in launch.tapes]
     unlike = tuple(one.because for each in held for one in each.differences)
     if variant.predict().violated != ("deadlock",):
         return unlike, ()
-    ordering = Linearise(plan, compile_programs(mistaken, plan.programs), tolerance=resolution(model.shape.size))
+    ordering = Linearise(plan, compile_kernel(plan.kernel), tolerance=resolution(model.shape.size))
     orders = [ordering.order(one.run) for one in held]
     return unlike, tuple(one.because for one in orders if not one.accepted)
 

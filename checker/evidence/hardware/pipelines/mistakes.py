@@ -13,11 +13,11 @@ from typing import Any
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.evidence.hardware.pipelines import mistaken
 from sm90_verify.evidence.hardware.recorder.tapes import Hold
-from sm90_verify.recordings.lower import lower
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import compile_programs
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 MISTAKES = (
     "none",
@@ -101,7 +101,7 @@ class Mistake:
     def predict(self) -> Prediction:
         """Of every schedule, as far as STATES go; raises SpecError if nothing was found and not all were visited."""
         pipeline = self.pipeline()
-        machine = compile_programs(pipeline, lower(pipeline).programs)
+        machine = compile_kernel(trace(pipeline))
         found = explore(machine, limit=STATES)
         if not found.violations and not found.complete:
             found = explore(machine, limit=4 * STATES, reduced=True)

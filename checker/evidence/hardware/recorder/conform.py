@@ -74,7 +74,7 @@ def conform(
             if program.home + role == program.name
         ]
         if not mine:
-            raise SpecError(f"the kernel has no place for the role {program.name} of {plan.pipeline.name}")
+            raise SpecError(f"the kernel has no place for the role {program.name} of {plan.kernel.name}")
         role, difference = reading.role(program.name, program.home, mine)
         read.append(role)
         differences += difference
@@ -98,7 +98,7 @@ class _Reading:
 
     def __init__(self, plan: Plan, names: Names) -> None:
         self.plan, self.names = plan, names
-        self.regions = {region.object: region for region in plan.pipeline.layout.regions}
+        self.regions = {region.object: region for region in plan.kernel.layout.regions}
         self.words: dict[int, list[tuple[int, Access]]] = {}
         self.numbers: dict[tuple[str, int], list[tuple[int, Access]]] = {}
         for number, key in plan.writers.items():
@@ -167,13 +167,13 @@ class _Reading:
                 if not did.targets:
                     yield "arrive", home + self.barrier(did.object), did.arrived, expect
                 for cta, count in did.targets:
-                    there = self.plan.pipeline._shape.home(cta)
+                    there = self.plan.kernel.cluster.home(cta)
                     yield "arrive", there + self.barrier(did.object), count, expect
             case "expect":
                 yield "expect", home + self.barrier(did.object), did.operand
             case "load":
                 mask = did.high  # the model names a copy to several CTAs by the first of them
-                there = self.plan.pipeline._shape.home((mask & -mask).bit_length() - 1) if mask else home
+                there = self.plan.kernel.cluster.home((mask & -mask).bit_length() - 1) if mask else home
                 barrier = there + self.barrier(did.object >> 16)
                 for buffer, size in self.buffers(did.object & 0xFFFF, did.operand, there):
                     yield "load", buffer, size, barrier, mask
