@@ -270,7 +270,7 @@ def test_proof_is_told_what_a_search_has_covered(monkeypatch):
 
 
 def test_a_question_is_put_to_an_engine_by_itself():
-    answer = ENGINES["order"]().answer(Question(Subject(HandsOver(waits=False)), ("race",)))
+    answer = ENGINES["order"]().answer(Question(Subject(trace(HandsOver(waits=False))), ("race",)))
     assert (answer.engine, verdicts(answer), answer.events > 0) == ("order", {"race": VIOLATED}, True)
 
 

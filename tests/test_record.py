@@ -111,7 +111,7 @@ def test_a_recording_of_ones_own_pipeline(tmp_path):
     (kernel,) = load_classes(str(file))
     plan, model = model_of(kernel(rounds=3))
     path = str(tmp_path / "x.jsonl.gz")
-    write([recorded(GPU, plan, [simulated(plan, model.machine, 1)], 0, str(file))], path)
+    write([recorded(GPU, plan, [simulated(plan, model.machine, 1)], 0, str(file), "Mine")], path)
     (again,) = read(path)
     assert (again.model, again.file, again.parameters["rounds"]) == ("Mine", str(file), 3)
     assert main(["log", path]) == 0

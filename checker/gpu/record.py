@@ -59,7 +59,7 @@ def record_kernels(
     found = []
     for plan, model, file, each in plans:
         done = Executor(plan).run(each, seed=seed, jitter=JITTER)
-        found.append(recorded(machine, plan, done, resolution(plan.cluster), model, file))
+        found.append(recorded(machine, plan, done, resolution(plan.cluster), file, model))
     return found
 
 

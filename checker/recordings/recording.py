@@ -39,7 +39,7 @@ class Recording:
 
 
 def recorded(
-    gpu: dict[str, Any], plan: Plan, runs: Sequence[Run], resolution: int, model: str = "", file: str = ""
+    gpu: dict[str, Any], plan: Plan, runs: Sequence[Run], resolution: int, file: str = "", model: str = ""
 ) -> Recording:
     """The runs of a plan as a recording. What the executor does once a program is over is no step of the program.
 

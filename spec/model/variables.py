@@ -260,7 +260,7 @@ class Variables:
             elif isinstance(node.operation, op.Choose):
                 choices.setdefault(node.operation.name, {})[program.name] = None
                 options[node.operation.name] = max(options.get(node.operation.name, 0), len(node.operation.options))
-                self.shared: dict[str, Shared] = {}
+        self.shared: dict[str, Shared] = {}
         for name, roles in loops.items():
             width = (4 * self.kernel.depth + 8).bit_length() if len(roles) > 1 else 1
             behind = self._behind(name, roles, width, "iterations")

@@ -5,9 +5,7 @@ D04, D22, D23, D38 once more as they are written, with CTAs, multicast copies an
 
 from __future__ import annotations
 
-from sm90_verify.spec.language.declarations import barrier, role, tile
-from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.state import PipelineState
+from sm90_verify import Pipeline, PipelineState, barrier, role, tile
 
 
 class HalvesOfB(Pipeline):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from sm90_verify.spec.language.declarations import barrier, role, tile
-from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.state import PipelineState
+from sm90_verify import Pipeline, PipelineState, barrier, role, tile
 
 
 class ReleasesBeforeTheMmaIsDone(Pipeline):

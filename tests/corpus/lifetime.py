@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sm90_verify.spec.language.declarations import barrier, role, tile
-from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify import Pipeline, barrier, role, tile
 
 
 class InitialisedWithZero(Pipeline):

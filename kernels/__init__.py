@@ -1,0 +1,1 @@
+"""CUDA sources that run on an SM90 GPU."""
