@@ -70,9 +70,9 @@ def trace(pipeline: Pipeline) -> Kernel:
                 full = f"{label}.{index}" if len(split) > 1 else label
                 walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta, sum(split[:index])))
                 programs.append(Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta), where))
-    declared = place_of_class(type(pipeline))
     if not programs:
-        raise SpecError(f"{pipeline.name} has no role: mark a generator method with @role(warps=1)", declared)
+        what = f"{pipeline.name} has no role: mark a generator method with @role(warps=1)"
+        raise SpecError(what, place_of_class(type(pipeline)))
     kernel = Kernel(
         pipeline.name,
         pipeline.parameters(),
@@ -82,12 +82,11 @@ def trace(pipeline: Pipeline) -> Kernel:
         Rules(pipeline.strict, pipeline.observation, pipeline.met),
         pipeline.registers,
         max([pipeline.stages, *pipeline.layout.slots.values()]),
-        declared,
     )
     try:
         validate(kernel)
     except SpecError as error:
-        raise error.at(declared) from None
+        raise error.at(place_of_class(type(pipeline))) from None
     return kernel
 
 

@@ -103,5 +103,3 @@ class Kernel:
     rules: Rules = field(default_factory=Rules)
     registers: int = 168
     depth: int = 1
-    where: Source | None = field(default=None, compare=False, repr=False)
-    """Its class, or the file that it was read from."""

@@ -70,7 +70,8 @@ def compare(program: Program, counts: tuple[int, ...], tally: Tally) -> None:
     if truth is None:
         return
     pipeline = pipeline_of(program, counts)
-    machine = compile_kernel(trace(pipeline))
+    kernel = trace(pipeline)
+    machine = compile_kernel(kernel)
     tally.programs += 1
     tally.proved += not truth.violated
     said = []
@@ -81,7 +82,7 @@ def compare(program: Program, counts: tuple[int, ...], tally: Tally) -> None:
     tally.used.update(rules)
     if reduced != bool(truth.violated):
         said.append(f"reduced search: {'violated' if reduced else 'proved'}")
-    verdict = order(trace(pipeline)).verdict
+    verdict = order(kernel).verdict
     if (verdict == PROVED and truth.violated) or (verdict == VIOLATED and not truth.violated):
         said.append(f"order: {verdict}")
     if said:
