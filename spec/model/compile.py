@@ -187,11 +187,8 @@ class _Compiler:
         operation = node.operation
         illegal: list[Illegal] = []
         match operation:
-            case op.Wait(phase=op.Token()):
-                b = self.v.barriers[operation.barrier]
-                illegal += mbarrier.wait_token(b, self.v.ages[program.name, operation.barrier]).illegal
             case op.Wait():
-                illegal += self.signals.wait_parity(program.name, operation, node.distance).illegal
+                illegal += self.signals.wait(program.name, operation, node.distance).illegal
             case op.Setmaxnreg():
                 others = [other for other in self._at_home(program.home) if other.name != program.name]
                 over = all_of(~in_locations(self.v.counters[other.name], before_dec(other)) for other in others)

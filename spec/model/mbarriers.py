@@ -15,7 +15,7 @@ from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of, is_false, where
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
-from sm90_verify.spec.ptx.signals import step_of
+from sm90_verify.spec.ptx.signals import optional, step_of
 from sm90_verify.spec.ptx.step import Step, Way, saturating_increment
 
 
@@ -40,7 +40,7 @@ class Signals:
                 return [self.on(role, operation.barrier, step)]
             case op.Arrive():
                 b = self._observable(operation.barrier, role)
-                step = step_of(b, operation, observe=self.v.kernel.rules.observation)
+                step = optional(step_of(b, operation, observe=self.v.kernel.rules.observation))
                 return [self.on(role, operation.barrier, step, arrives=True)]
             case None | op.Load() | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync():
                 return []
@@ -60,11 +60,7 @@ class Signals:
         return replace(way, updates=(*way.updates, *anew))
 
     def wait_ways(self, role: str, node: Node, wait: op.Wait) -> list[Way]:
-        b = self.v.barriers[wait.barrier]
-        if isinstance(wait.phase, op.Token):
-            step = mbarrier.wait_token(b, self.v.ages[role, wait.barrier])
-        else:
-            step = self.wait_parity(role, wait, node.distance)
+        step = self.wait(role, wait, node.distance)
         passes = self.on(role, wait.barrier, step)
         wrong = mbarrier.remote(wait.kind, Step()).illegal if wait.remote else ()
         match wait.kind:
@@ -81,17 +77,19 @@ class Signals:
             Way(gives_up, (), wrong, answer=False, label="False"),
         ]
 
-    def wait_parity(self, role: str, wait: op.Wait, distance: int) -> Step:
-        """A wait for the phase `distance` after the last; for phase 0 or -1 if the barrier was initialised again
-        since.
+    def wait(self, role: str, wait: op.Wait, distance: int) -> Step:
+        """A wait with a token, or for the phase `distance` after the last; for phase 0 or -1 if the barrier was
+        initialised again since. Its form for another CTA is refused only where it passes.
         """
-        assert not isinstance(wait.phase, op.Token)
-        b, unseen, parity = self.v.barriers[wait.barrier], self.v.unseen[role, wait.barrier], int(wait.phase)
-        step = mbarrier.wait_parity(b, parity, unseen, distance)
+        b, local = self.v.barriers[wait.barrier], replace(wait, remote=False)
+        if isinstance(wait.phase, op.Token):
+            return step_of(b, local, age=self.v.ages[role, wait.barrier])
+        unseen = self.v.unseen[role, wait.barrier]
+        step = step_of(b, local, unseen=unseen, distance=distance)
         fresh = self.v.fresh.get((role, wait.barrier))
         if fresh is None:
             return step
-        anew = mbarrier.wait_parity(b, parity, unseen, 1 - parity)
+        anew = step_of(b, local, unseen=unseen, distance=1 - int(wait.phase))
         pairs = zip(anew.illegal, step.illegal, strict=True)
         return replace(step, illegal=tuple(replace(old, when=where(fresh, new.when, old.when)) for new, old in pairs))
 

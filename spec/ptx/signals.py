@@ -1,37 +1,81 @@
-"""What a signal, an operation on a mbarrier by itself, does to it: the Step of each record."""
+"""What an operation does to a mbarrier: the Step of each record, of those that roles yield and of what copies do."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import assert_never
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
 
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.expr import Expr, Lit
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
-from sm90_verify.spec.ptx.step import Illegal, Step
+from sm90_verify.spec.ptx.step import Step
+
+NONE_SINCE = Lit(0, 1)
+"""No phase has completed since."""
 
 
-def step_of(b: Mbarrier, operation: op.Signal, *, observe: bool = True) -> Step:
-    """What an init, inval, transaction or arrival does to a barrier, in its .shared::cluster form where it is remote.
+@dataclass(frozen=True)
+class CompleteTx:
+    """Bytes of a copy land, or complete_tx of any number of bytes, 0 too; cta as for an Arrive."""
 
-    observe: demand of arrivals what the ISA does (9.7.13.15.4), with the way to ask for less.
+    bytes: int
+    cta: int = -1
+
+
+@dataclass(frozen=True)
+class CpAsyncArrive:
+    """cp.async.mbarrier.arrive without .noinc (9.7.13.15.15): the phase waits for one more arrival, which the copies
+    make when they are done.
+    """
+
+
+OnBarrier: TypeAlias = op.Signal | op.Wait | CompleteTx | CpAsyncArrive
+"""All that happens to a mbarrier."""
+
+
+def step_of(
+    b: Mbarrier,
+    operation: OnBarrier,
+    *,
+    observe: bool = True,
+    unseen: Expr = NONE_SINCE,
+    distance: int = 1,
+    age: Expr = NONE_SINCE,
+) -> Step:
+    """What an operation does to a barrier, in its .shared::cluster form where it is remote.
+
+    observe: demand of arrivals what the ISA does (9.7.13.15.4). unseen, distance: of a wait for a parity, the phases
+    completed since the last that its thread has seen, and how many after that one it is meant for. age: of a wait with
+    a token, the phases completed since the token's arrival.
     """
     match operation:
         case op.Init():
-            name, step = "init", mbarrier.init(b, operation.count)
+            name, far, step = "init", operation.remote, mbarrier.init(b, operation.count)
         case op.Inval():
-            name, step = "inval", mbarrier.inval(b)
+            name, far, step = "inval", operation.remote, mbarrier.inval(b)
         case op.Transaction(bytes=bytes) if bytes >= 0:
-            name, step = "expect_tx", mbarrier.expect_tx(b, bytes)
+            name, far, step = "expect_tx", operation.cta >= 0, mbarrier.expect_tx(b, bytes)
         case op.Transaction(bytes=bytes):
-            name, step = "complete_tx", mbarrier.complete_tx(b, -bytes)
+            name, far, step = "complete_tx", operation.cta >= 0, mbarrier.complete_tx(b, -bytes)
+        case CompleteTx():
+            name, far, step = "complete_tx", operation.cta >= 0, mbarrier.complete_tx(b, operation.bytes)
         case op.Arrive():
+            far = operation.cta >= 0
             name, step = _arrival(b, operation, observe)
+        case CpAsyncArrive():
+            return mbarrier.cp_async_arrive(b)
+        case op.Wait():
+            name, far, step = operation.kind, operation.remote, _wait(b, operation, unseen, distance, age)
         case _:
             assert_never(operation)
-    step = replace(step, illegal=tuple(_optional(part) for part in step.illegal))
-    far = operation.remote if isinstance(operation, op.Init | op.Inval) else operation.cta >= 0
     return mbarrier.remote(name, step) if far else step
+
+
+def _wait(b: Mbarrier, wait: op.Wait, unseen: Expr, distance: int, age: Expr) -> Step:
+    if isinstance(wait.phase, op.Token):
+        return mbarrier.wait_token(b, age)
+    return mbarrier.wait_parity(b, int(wait.phase), unseen, distance)
 
 
 def _arrival(b: Mbarrier, arrive: op.Arrive, observe: bool) -> tuple[str, Step]:
@@ -50,9 +94,14 @@ def _arrival(b: Mbarrier, arrive: op.Arrive, observe: bool) -> tuple[str, Step]:
             assert_never(arrive.kind)
 
 
-def _optional(part: Illegal) -> Illegal:
-    """The rule on unobserved phases names the option of a pipeline that leaves it out."""
-    if part.property != "unobserved-phase":
-        return part
-    less = "observation=False looks only at waits that can really be lapped"
-    return replace(part, because=f"{part.because}; {less}")
+def optional(step: Step) -> Step:
+    """The step, in which the rule on unobserved phases names the option of a pipeline that leaves it out."""
+    parts = (replace(part, because=naming_option(part.property, part.because)) for part in step.illegal)
+    return replace(step, illegal=tuple(parts))
+
+
+def naming_option(property: str, because: str) -> str:
+    """The sentence of a rule, with the option of a pipeline that leaves this rule out."""
+    if property != "unobserved-phase":
+        return because
+    return f"{because}; observation=False looks only at waits that can really be lapped"

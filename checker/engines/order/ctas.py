@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sm90_verify.engines.order import steps
 from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.state import Clock, join
 from sm90_verify.spec.model.flow import before_dec
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.numbers import change_registers
 
 if TYPE_CHECKING:
     from sm90_verify.engines.order.run import Run
@@ -93,8 +93,8 @@ def registers(run: Run, role: int, move: Move) -> bool:
     change, cta = move.node.operation, program.me.cta
     assert isinstance(change, op.Setmaxnreg)
     before = move.node.held.registers or plan.kernel.registers
-    left, illegal = steps.change_registers(state.free[cta], before, program.me.threads, change)
-    for property, because in illegal:
+    left, violates = change_registers(state.free[cta], before, program.me.threads, change)
+    for property, because in violates:
         run.fail(property, because, "registers", run.now(role), (role, state.at[role]))
     if left is None:
         return False

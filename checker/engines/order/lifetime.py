@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sm90_verify.engines.order import memory, phases, signals, steps
+from sm90_verify.engines.order import memory, phases, signals
 from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.state import NEVER, join
 from sm90_verify.spec.model.barrier_bytes import over_a_live_barrier
+from sm90_verify.spec.ptx.numbers import apply
 
 if TYPE_CHECKING:
     from sm90_verify.engines.order.run import Run
@@ -21,8 +22,8 @@ def live(run: Run, role: int, move: Move) -> None:
     barrier, use = state.barriers[number], run.plan.barriers[number]
     clock, step = state.clock[role], (role, state.at[role])
     assert move.operation is not None
-    effect = steps.signal(barrier.parts, move.operation, False, True)
-    for property, because in effect.illegal:
+    applied = apply(barrier.parts, move.operation, False)
+    for property, because in applied.violates:
         reached = signals.within(run, role, number)
         run.fail(property, f"{use.name}: {because}", use.name, reached, step, happened=True)
     if run.halted:
@@ -36,7 +37,7 @@ def live(run: Run, role: int, move: Move) -> None:
     elif move.kind == "inval":
         _must_be_unused(run, role, move, step)
     memory.access(run, role, move)
-    barrier.parts = effect.parts
+    barrier.parts = applied.barrier
     phases.next_stage(run, number, run.publish(role))
     state.clock[role] = barrier.completions[-1]
     if move.kind == "inval":

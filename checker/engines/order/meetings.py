@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from sm90_verify.engines.order import steps
 from sm90_verify.engines.order.plan import MeetingUse, Move
 from sm90_verify.engines.order.state import NEVER, Clock, MeetingState, join
-from sm90_verify.engines.order.steps import Met
+from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.numbers import Met
 
 if TYPE_CHECKING:
     from sm90_verify.engines.order.run import Run
@@ -28,12 +28,12 @@ def meet(run: Run, role: int, move: Move) -> None:
     if isinstance(operation, op.NamedSync):
         _must_be_together(run, role, move, operation)
     met = _arrive(run, role, operation, meeting, use)
-    for property, because in met.illegal:
+    for property, because in met.violates:
         reached = join(meeting.shared, run.now(role))
         run.fail(property, f"{use.name}: {because}", use.name, reached, step, happened=True)
         run.diverged = run.diverged or because
     meeting.leaving.pop(role, None)
-    meeting.arrived, meeting.count = met.arrived, met.threads
+    meeting.arrived, meeting.count = met.arrived, met.opened
     meeting.shared = join(meeting.shared, run.publish(role))
     meeting.members = (*meeting.members, role)
     if isinstance(operation, op.ClusterArrive):
@@ -83,15 +83,14 @@ def _arrive(run: Run, role: int, operation: op.Meeting, meeting: MeetingState, u
     threads, again = run.plan.programs[role].me.threads, role in meeting.members
     match operation:
         case op.NamedSync():
-            return steps.meet(meeting.arrived, meeting.count, again, threads, operation.id, operation.threads)
+            return numbers.meet(meeting.arrived, meeting.count, threads, operation.id, operation.threads, again)
         case op.CtaSync():
-            completes = steps.meet_cta(meeting.arrived, threads, _exited(run, use), use.total)
-            return Met(0 if completes else meeting.arrived + threads, 0, completes, ())
+            return numbers.meet_cta(meeting.arrived, threads, _exited(run, use), use.total)
         case op.ClusterArrive():
             again |= role in meeting.leaving
-            return steps.meet_cluster(meeting.arrived, again, threads, _exited(run, use), use.total)
+            return numbers.meet_cluster(meeting.arrived, threads, _exited(run, use), use.total, again)
         case op.WarpSync():
-            return steps.meet(meeting.arrived, meeting.count, again, threads, None, use.total)
+            return numbers.meet(meeting.arrived, meeting.count, threads, None, use.total, again)
         case op.ClusterWait():
             raise AssertionError("barrier.cluster.wait is no arrival")
         case _:
@@ -106,7 +105,7 @@ def leave(run: Run, role: int, move: Move) -> bool:
         return True
     if role in meeting.members:
         return False
-    for property, because in steps.leave_cluster_alone():
+    for property, because in numbers.leave_cluster_alone():
         name = run.plan.meetings[move.thing].name
         run.fail(property, f"{name}: {because}", name, run.now(role), (role, state.at[role]), happened=True)
     return True

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from sm90_verify.engines.order import counts
 from sm90_verify.engines.order.plan import BarrierUse
 from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, Contribution, join
-from sm90_verify.engines.order.steps import Effect
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
+from sm90_verify.spec.ptx.numbers import Applied
 
 if TYPE_CHECKING:
     from sm90_verify.engines.order.run import Run
@@ -28,10 +28,10 @@ def changes_nothing(operation: op.Operation | None, use: BarrierUse) -> bool:
     return isinstance(operation, op.Arrive) and not operation.count and not operation.expect and not use.tokens
 
 
-def contribute(run: Run, number: int, operation: op.Operation, effect: Effect, role: int, event: int) -> None:
+def contribute(run: Run, number: int, operation: op.Operation, applied: Applied, role: int, event: int) -> None:
     """An arrival, expect_tx or complete_tx is made in the current phase."""
     barrier, use, clock = run.state.barriers[number], run.plan.barriers[number], run.publish(role)
-    moved = effect.parts.balance - barrier.parts.balance
+    moved = applied.barrier.tx - barrier.parts.tx
     if changes_nothing(operation, use):
         return
     if isinstance(operation, op.Arrive) and operation.count:
@@ -44,17 +44,17 @@ def contribute(run: Run, number: int, operation: op.Operation, effect: Effect, r
     if isinstance(operation, op.Arrive) and operation.kind == "no_complete" and operation.count:
         barrier.open_arrivals.append((role, event))
     _add(barrier, Contribution(moved, clock, role, event))
-    _settle(run, number, effect)
+    _settle(run, number, applied)
 
 
-def land(run: Run, number: int, effect: Effect, role: int, event: int, clock: Clock) -> None:
+def land(run: Run, number: int, applied: Applied, role: int, event: int, clock: Clock) -> None:
     """A piece of a bulk copy that the event of the role has issued lands in the current phase."""
     barrier = run.state.barriers[number]
-    moved = effect.parts.balance - barrier.parts.balance
+    moved = applied.barrier.tx - barrier.parts.tx
     if barrier.open_arrivals:
         barrier.open_arrivals = [one for one in barrier.open_arrivals if clock[one[0]] <= one[1]]
     _add(barrier, Contribution(moved, clock, ~role, event))
-    _settle(run, number, effect)
+    _settle(run, number, applied)
 
 
 def _add(barrier: BarrierState, contribution: Contribution) -> None:
@@ -68,17 +68,17 @@ def _add(barrier: BarrierState, contribution: Contribution) -> None:
     barrier.shared = join(barrier.shared, contribution.clock)
 
 
-def _settle(run: Run, number: int, effect: Effect) -> None:
+def _settle(run: Run, number: int, applied: Applied) -> None:
     """A contribution has been made. With no arrival pending, could another order have completed the phase before?"""
     barrier = run.state.barriers[number]
-    barrier.parts = effect.parts
+    barrier.parts = applied.barrier
     _stay_in_range(run, number)
-    if effect.completes or barrier.parts.pending == 0:
+    if applied.completes or barrier.parts.pending == 0:
         _any_order(run, number)
-    if effect.completes:
+    if applied.completes:
         _not_last(run, number)
         _complete(run, number)
-    elif barrier.parts.pending == 0 and barrier.parts.negative:
+    elif barrier.parts.pending == 0 and barrier.parts.tx < 0:
         _too_many_bytes(run, number)
 
 

@@ -36,7 +36,7 @@ class Move:
 
     thing: the number of its barrier or meeting, -1 if none; things: for a copy, the barrier of each destination. far:
     the other CTA whose barrier it is, or -1. operation: what it or its copy does to a barrier, the same for every
-    barrier, so that its effect is found again.
+    barrier, so that its effect is found again; of a wait the form that blocks, on the CTA's own barrier.
     uses: what it accesses; wants: (buffer, tag) that it must find; leaves: (buffer, tag, buffers that hold nothing
     then). over_barriers: those of its accesses that lie over a barrier, and which. over: accesses that it is the end
     of; lasting: it is not the end of its own. loosens, tightens: accesses that nothing releases to other roles from
@@ -52,7 +52,7 @@ class Move:
     thing: int = -1
     things: tuple[int, ...] = ()
     far: int = -1
-    operation: op.Signal | None = None
+    operation: op.Signal | op.Wait | None = None
     uses: tuple[Use, ...] = ()
     wants: tuple[tuple[str, Hashable], ...] = ()
     leaves: tuple[tuple[str, Hashable, tuple[str, ...]], ...] = ()
@@ -318,8 +318,10 @@ class _Planner:
         )
         match operation:
             case op.Wait():
-                kind = "token" if isinstance(operation.phase, op.Token) else "wait"
-                return Move(kind, node, thing=self.numbers[operation.barrier])
+                number = self.numbers[operation.barrier]
+                if isinstance(operation.phase, op.Token):
+                    return Move("token", node, thing=number, operation=op.Wait("", op.Token("")))
+                return Move("wait", node, thing=number, operation=op.Wait("", int(operation.phase)))
             case op.Init() | op.Inval():
                 kind = "init" if isinstance(operation, op.Init) else "inval"
                 leaves = tuple(self._leave(*pair) for pair in contents(operation))

@@ -13,7 +13,9 @@ from collections.abc import Hashable, Iterable
 
 from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.order.state import NEVER, Clock, Contribution, Spans
-from sm90_verify.engines.order.steps import FAR
+
+FAR = 17
+"""Unseen phases are counted up to here: more than the language lets a wait be away from the last one."""
 
 
 def situation(run: Run) -> Hashable:
@@ -71,7 +73,7 @@ class _Situation:
         rank = self._rank
         for b in self.state.barriers:
             yield (
-                b.parts,
+                (b.parts.alive, b.parts.phase, b.parts.expected, b.parts.pending, b.parts.tx),
                 min(b.stage - b.first, 1),
                 None if b.shared is None else self._clock(b.shared),
                 self._clock(b.completions[-1]) if b.completions else None,

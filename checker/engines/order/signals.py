@@ -15,13 +15,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sm90_verify.engines.order import ctas, memory, phases, steps
+from sm90_verify.engines.order import ctas, memory, phases
 from sm90_verify.engines.order.plan import BarrierUse, Move
 from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, join
+from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.numbers import apply
+from sm90_verify.spec.ptx.signals import naming_option
+from sm90_verify.spec.ptx.step import Step
 
 if TYPE_CHECKING:
     from sm90_verify.engines.order.run import Run
+
+OLD = 3
+"""Tokens of so many phases ago, whose waits are not defined, are not told apart from older ones."""
 
 
 def contribute(run: Run, role: int, move: Move) -> None:
@@ -36,23 +43,23 @@ def contribute(run: Run, role: int, move: Move) -> None:
         _must_be_visible(run, role, number)
     if known < barrier.first or not phases.changes_nothing(operation, use):
         _must_know(run, role, number, known)
-    observed, observe = True, run.plan.kernel.rules.observation
-    arrival = isinstance(operation, op.Arrive)
-    if arrival and observe and barrier.parts.alive and barrier.stage > barrier.first and known == barrier.stage:
-        observed = _observed(barrier, use, role, clock)
+    arrival, observe = isinstance(operation, op.Arrive), False
+    if arrival and run.plan.kernel.rules.observation and barrier.parts.alive and barrier.first < barrier.stage == known:
+        observe = not _observed(barrier, use, role, clock)
     assert operation is not None
-    effect = steps.signal(barrier.parts, operation, observe, observed)
-    for property, because in effect.illegal:
+    applied = apply(barrier.parts, operation, observe)
+    for property, because in applied.violates:
         happened = property != "unobserved-phase"
         reached = within(run, role, number) if happened else run.now(role)
-        run.fail(property, f"{use.name}: {because}", use.name, reached, (role, state.at[role]), happened=happened)
+        because = f"{use.name}: {naming_option(property, because)}"
+        run.fail(property, because, use.name, reached, (role, state.at[role]), happened=happened)
     if run.halted:
         return
     if use.invals:
         barrier.used[role] = event
     if arrival:
         barrier.arrived[role] = barrier.stage
-    phases.contribute(run, number, operation, effect, role, event)
+    phases.contribute(run, number, operation, applied, role, event)
 
 
 def may_signal(run: Run, role: int, number: int) -> None:
@@ -104,8 +111,8 @@ def _land_one(run: Run, role: int, move: Move, number: int) -> None:
         if barrier.stage != stage:
             because = f"{use.name} completes a phase between two pieces of one copy"
             run.diverge("tx-count", because, use.name, within(run, role, number), None)
-        effect = steps.signal(barrier.parts, move.operation, False, True)
-        for property, because in effect.illegal:
+        applied = apply(barrier.parts, move.operation, False)
+        for property, because in applied.violates:
             reached = within(run, role, number)
             run.fail(property, f"{use.name}: {because}", use.name, reached, (~role, node), happened=True)
         if run.halted:
@@ -113,33 +120,32 @@ def _land_one(run: Run, role: int, move: Move, number: int) -> None:
         barrier.copies = True
         if piece == 0:
             state.log.append((~role, node, number, stage))
-        phases.land(run, number, effect, role, event, clock)
+        phases.land(run, number, applied, role, event, clock)
 
 
 def wait(run: Run, role: int, move: Move) -> bool:
     """Whether a wait by parity passes, and whether it could pass or block wrongly."""
     state, number = run.state, move.thing
     barrier, use = state.barriers[number], run.plan.barriers[number]
-    operation = move.node.operation
-    assert isinstance(operation, op.Wait) and not isinstance(operation.phase, op.Token)
-    parity = int(operation.phase)
-    distance = 1 - parity if role in barrier.fresh else move.node.distance
+    written, operation = move.node.operation, move.operation
+    assert isinstance(written, op.Wait) and isinstance(operation, op.Wait) and isinstance(operation.phase, int)
+    distance = 1 - operation.phase if role in barrier.fresh else move.node.distance
     known = _knowledge(run, role, number)
-    passes, illegal = steps.wait(barrier.parts, parity, _completed_since(barrier, barrier.seen[role]), distance)
-    if passes and operation.remote:
-        for property, because in steps.remote_wait(operation.kind):
+    applied = apply(barrier.parts, operation, False, _completed_since(barrier, barrier.seen[role]), distance)
+    if applied.runs and written.remote:
+        for part in mbarrier.remote(written.kind, Step()).illegal:
             step = (role, state.at[role])
-            run.fail(property, f"{use.name}: {because}", use.name, run.now(role), step, happened=True)
-    for property, because in illegal:
+            run.fail(part.property, f"{use.name}: {part.because}", use.name, run.now(role), step, happened=True)
+    for property, because in applied.violates:
         run.fail(property, f"{use.name}: {because}", use.name, behind(run, role, number), happened=True)
         run.diverged = run.diverged or because
-    if illegal:
-        return passes
+    if applied.violates:
+        return applied.runs
     if known < barrier.first:
         not_initialised(run, role, number)
     elif distance > 1:
-        _must_not_be_early(run, role, number, parity, distance)
-    return passes
+        _must_not_be_early(run, role, number, operation, distance)
+    return applied.runs
 
 
 def passed(run: Run, role: int, move: Move, event: int) -> None:
@@ -165,21 +171,21 @@ def wait_token(run: Run, role: int, move: Move) -> bool:
     state, number = run.state, move.thing
     barrier, use = state.barriers[number], run.plan.barriers[number]
     event = state.done[role]
-    passes, illegal = steps.wait_with_token(
-        barrier.parts, _completed_since(barrier, barrier.arrived.get(role, barrier.stage))
-    )
-    for property, because in illegal:
+    age = _completed_since(barrier, barrier.arrived.get(role, barrier.stage))
+    assert move.operation is not None
+    applied = apply(barrier.parts, move.operation, False, 0, 1, min(age, OLD))
+    for property, because in applied.violates:
         run.fail(property, f"{use.name}: {because}", use.name, behind(run, role, number), happened=True)
         run.diverged = run.diverged or because
-    if not illegal and state.clock[role][run.roles + number] < barrier.first:
+    if not applied.violates and state.clock[role][run.roles + number] < barrier.first:
         not_initialised(run, role, number)
-    if passes:
+    if applied.runs:
         _learn(run, role, number)
         barrier.required[~role] = (barrier.stage, event, event)
         barrier.witness[role] = (barrier.stage, event)
         if use.invals:
             barrier.used[role] = event
-    return passes
+    return applied.runs
 
 
 # ---------------------------------------------------------------- who knows what
@@ -209,11 +215,11 @@ def _must_know(run: Run, role: int, number: int, known: int) -> None:
     run.diverge("phase-lapped", because, use.name, run.now(role), step, beyond=barrier.completions[known])
 
 
-def _must_not_be_early(run: Run, role: int, number: int, parity: int, distance: int) -> None:
+def _must_not_be_early(run: Run, role: int, number: int, wait: op.Wait, distance: int) -> None:
     """A wait that skips phases is for one whose predecessor is known to be complete."""
     barrier, name = run.state.barriers[number], run.plan.barriers[number].name
     known = run.state.clock[role][run.roles + number] - barrier.seen[role]
-    for property, because in steps.wait(barrier.parts, parity, known, distance)[1]:
+    for property, because in apply(barrier.parts, wait, False, known, distance).violates:
         run.fail(property, f"{name}: {because}", name, run.now(role))
         run.diverged = run.diverged or because
 
