@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from sm90_verify.frontends.log.check import judge
 from sm90_verify.frontends.log.order import Replay
-from sm90_verify.frontends.log.spec import Evaluator
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import recover
 
@@ -47,7 +46,7 @@ class Counted:
 
 def explains(records: Sequence[Record]) -> bool:
     """Whether the checker's order puts each effect into its window and is legal for the barriers of this file."""
-    replay = Replay(records, recover(records), Evaluator())
+    replay = Replay(records, recover(records))
     judge(replay)
     before: dict[int, int] = {}
     after: dict[int, int] = {}

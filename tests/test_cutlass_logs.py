@@ -17,7 +17,6 @@ from sm90_verify.evidence.frontier.box import Configuration
 from sm90_verify.evidence.hardware import cutlass
 from sm90_verify.evidence.hardware.cutlass import KERNELS
 from sm90_verify.frontends.log.check import CHECKED, check_log, check_records
-from sm90_verify.frontends.log.spec import Evaluator
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.result import Result
 from sm90_verify.spec.errors import SpecError
@@ -184,13 +183,12 @@ def test_orders_and_roles_are_those_of_the_schedule(log: str) -> None:
 
 @pytest.mark.parametrize("log", LOGS)
 def test_edits_are_caught_or_legal(log: str) -> None:
-    evaluator = Evaluator()
     seen: Counter[str] = Counter()
     every = list(edits_of(log, 0))
     assert len(every) >= 150
     for edit in every[:: max(1, len(every) // EDITS)]:
         try:
-            result = check_records(renumbered(edit.records), "edited.log", evaluator)
+            result = check_records(renumbered(edit.records), "edited.log")
         except SpecError as error:
             assert misplaces(edit) and "a multiple of 8" in str(error), str(error)
             continue
@@ -278,7 +276,7 @@ WRONG: tuple[tuple[str, str, str, Edit], ...] = (
 def test_property_that_an_edit_violates(log: str, property_id: str, said: str, edit: Edit) -> None:
     records = list(records_of(log))
     edit(records)
-    result = check_records(renumbered(records), "edited.log", Evaluator())
+    result = check_records(renumbered(records), "edited.log")
     assert result.trace is not None
     assert result.trace.property == property_id, result.trace.because
     assert said in result.trace.because
@@ -291,7 +289,7 @@ def test_kernel_of_one_role_keeps_its_last_stage() -> None:
     }
     assert held == {"full": 8, "empty": 7}
     cuts = [edit.records for edit in edits_of("ws_mixed", 0) if edit.kind == "cut off"]
-    notes = [check_records(cut, "cut.log", Evaluator()).findings[0].note for cut in cuts]
+    notes = [check_records(cut, "cut.log").findings[0].note for cut in cuts]
     assert any("may lack its end: warp" in note for note in notes)
 
 

@@ -33,7 +33,6 @@ from log_explained import explains
 
 from sm90_verify.frontends.log.check import CHECKED, check_log, check_records, judge, render_table
 from sm90_verify.frontends.log.order import Replay
-from sm90_verify.frontends.log.spec import Evaluator
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import recover
 from sm90_verify.frontends.log.violation import Violation
@@ -127,8 +126,8 @@ def test_comments_and_compression_change_nothing(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- edits
 
 
-def verdict_of(edit: Edit, evaluator: Evaluator) -> Result:
-    return check_records(renumbered(edit.records), "edited.log", evaluator)
+def verdict_of(edit: Edit) -> Result:
+    return check_records(renumbered(edit.records), "edited.log")
 
 
 SENTENCES = {
@@ -164,14 +163,13 @@ SENTENCES = {
 
 @pytest.mark.parametrize("log", LOGS)
 def test_every_edit_is_caught_or_legal(log: str) -> None:
-    evaluator = Evaluator()
     caught: Counter[str] = Counter()
     allowed: Counter[str] = Counter()
     reasons: list[str] = []
     for edit in edits_of(log, 0):
         name = " ".join(edit.kind.split(" ")[:1])
         try:
-            result = verdict_of(edit, evaluator)
+            result = verdict_of(edit)
         except SpecError as error:
             assert misplaces(edit) and "a multiple of 8" in str(error), str(error)
             caught[name] += 1
@@ -224,11 +222,10 @@ BLAMED = (
 
 @pytest.mark.parametrize("log", ["pp", "ws_2x1"])
 def test_guilty_line_is_the_edited_one(log: str) -> None:
-    evaluator = Evaluator()
     seen = Counter[str]()
     for edit in edits_of(log, 0):
         if edit.kind in BLAMED and seen[edit.kind] < 2:
-            result = verdict_of(edit, evaluator)
+            result = verdict_of(edit)
             if result.verdict == "violated":
                 assert result.trace is not None
                 seen[edit.kind] += 1
@@ -297,7 +294,7 @@ EXPECTED = (
 def test_property_that_an_edit_violates(case: Expected) -> None:
     records = list(records_of(case.log))
     case.edit(records)
-    result = check_records(renumbered(records), "edited.log", Evaluator())
+    result = check_records(renumbered(records), "edited.log")
     assert result.trace is not None
     assert result.trace.property == case.property, result.trace.because
     verdicts = {finding.id: finding.verdict for finding in result.findings}
@@ -323,7 +320,7 @@ def test_edited_file_is_found_violated_with_file_and_line(tmp_path: Path) -> Non
 
 def test_violation_carries_its_place() -> None:
     records = renumbered(records_of("ws")[1:])
-    replay = Replay(records, recover(records), Evaluator())
+    replay = Replay(records, recover(records))
     with pytest.raises(Violation) as caught:
         judge(replay)
     assert caught.value.property == "barrier-init"

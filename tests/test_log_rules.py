@@ -11,7 +11,6 @@ from log_edits import records_of, renumbered, with_value
 from test_log_machine import Shape, idle, kernel, producer
 
 from sm90_verify.frontends.log.check import check_records
-from sm90_verify.frontends.log.spec import Evaluator
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.result import Result
 
@@ -20,13 +19,13 @@ Entry = tuple[int, str, tuple[int, ...]]
 
 def check(entries: list[Entry]) -> Result:
     records = [Record(0, 0, kind, 1, 5, warp, values) for warp, kind, values in entries]
-    return check_records(renumbered(records), "short.log", Evaluator())
+    return check_records(renumbered(records), "short.log")
 
 
 def edited(log: str, edit: Callable[[list[Record]], None]) -> Result:
     records = list(records_of(log))
     edit(records)
-    return check_records(renumbered(records), "edited.log", Evaluator())
+    return check_records(renumbered(records), "edited.log")
 
 
 def assert_violated(result: Result, property_id: str, words: str) -> None:
@@ -159,17 +158,17 @@ def test_log_that_shows_nothing_is_undetermined() -> None:
 def test_load_that_nobody_waits_for_is_under_way_at_the_exit() -> None:
     shape = Shape(2, 4, tail=False)
     machine = kernel(shape, random.Random(1))
-    assert check_records(machine.run(), "log", Evaluator()).verdict == "proved"
+    assert check_records(machine.run(), "log").verdict == "proved"
     machine = kernel(shape, random.Random(1))
     machine.programs[0] = producer(Shape(2, 5, tail=False))
-    assert_violated(check_records(machine.run(), "log", Evaluator()), "exit-hazard", "no warp waits for phase 2")
+    assert_violated(check_records(machine.run(), "log"), "exit-hazard", "no warp waits for phase 2")
 
 
 def test_idle_warps_are_optional() -> None:
     machine = kernel(Shape(2, 3), random.Random(2))
     for warp in (1, 2, 3):
         del machine.programs[warp]
-    assert check_records(machine.run(), "log", Evaluator()).verdict == "proved"
+    assert check_records(machine.run(), "log").verdict == "proved"
     assert list(idle(Shape(2, 3, early_exit=True), 3)) == []
 
 
@@ -286,5 +285,5 @@ def test_warp_asks_for_a_later_phase_first() -> None:
 def test_log_that_is_cut_off_is_not_accepted(log: str) -> None:
     records = records_of(log)
     cuts = range(1, len(records), len(records) // 20)
-    verdicts = [check_records(records[:n], "cut.log", Evaluator()).verdict for n in cuts]
+    verdicts = [check_records(records[:n], "cut.log").verdict for n in cuts]
     assert set(verdicts) == {"undetermined", "violated"}

@@ -15,7 +15,6 @@ from typing import Any
 from sm90_verify.frontends.log.addresses import check_addresses
 from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.shape import check_after, check_before
-from sm90_verify.frontends.log.spec import Evaluator
 from sm90_verify.frontends.log.synclog import FIELDS, WARP, Record, read_log
 from sm90_verify.frontends.log.table import Array, Ring, Table, recover
 from sm90_verify.frontends.log.violation import Violation
@@ -46,14 +45,14 @@ def check_log(path: str) -> Result:
     """
     started = time.perf_counter()
     records = read_log(path)
-    return check_records(records, path, Evaluator(), started)
+    return check_records(records, path, started)
 
 
-def check_records(records: Sequence[Record], path: str, evaluator: Evaluator, started: float | None = None) -> Result:
-    """As check_log, on records that are already parsed; an evaluator that is used again answers faster."""
+def check_records(records: Sequence[Record], path: str, started: float | None = None) -> Result:
+    """As check_log, on records that are already parsed."""
     started = time.perf_counter() if started is None else started
     table = recover(records)
-    replay = Replay(records, table, evaluator)
+    replay = Replay(records, table)
     trace = None
     try:
         judge(replay)

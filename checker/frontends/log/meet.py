@@ -11,6 +11,7 @@ from sm90_verify.frontends.log.clock import Clock, joined
 from sm90_verify.frontends.log.state import Named, ReplayState
 from sm90_verify.frontends.log.synclog import WARP, Record
 from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx.limits import NAMED_BARRIERS
 
 
@@ -66,11 +67,12 @@ class Meetings(ReplayState):
     def _named_step(self, named: Named, index: int, threads: int) -> None:
         warp = self.records[index].warp
         again = warp in named.warps
-        named.arrived, named.opened, outcome = self.spec.named_arrive(named.arrived, named.opened, threads, again)
-        named.warps = [] if outcome.completes else [*named.warps, warp]
+        met = numbers.meet(named.arrived, named.opened, WARP, None, threads, again)
+        named.arrived, named.opened = met.arrived, met.opened
+        named.warps = [] if met.completes else [*named.warps, warp]
         self.witness.append((self.now, "named", index, threads))
-        if outcome.violates:
-            raise Violation(outcome.violates[0][0], outcome.violates[0][1], index, (named.last,) * (named.last >= 0))
+        if met.violates:
+            raise Violation(*met.violates[0], index, (named.last,) * (named.last >= 0))
         named.last = index
 
     def _named_sync(self, index: int, record: Record) -> None:

@@ -28,21 +28,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sm90_verify.frontends.log import operations as does
 from sm90_verify.frontends.log.exit import check_exit
 from sm90_verify.frontends.log.meet import Meetings
-from sm90_verify.frontends.log.spec import Evaluator, signed
 from sm90_verify.frontends.log.state import Barrier
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import Table
 from sm90_verify.frontends.log.usage import WAITS
 from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.spec.ptx.numbers import apply
 
 
 class Replay(Meetings):
     """One pass over the records. `run` raises Violation at the first entry that no order explains."""
 
-    def __init__(self, records: Sequence[Record], table: Table, evaluator: Evaluator) -> None:
-        super().__init__(records, table, evaluator)
+    def __init__(self, records: Sequence[Record], table: Table) -> None:
+        super().__init__(records, table)
         self.after: dict[str, Callable[[int, Record], None]] = {
             "cluster_barrier_init": self._init,
             "cluster_barrier_invalidate": self._inval,
@@ -142,13 +143,13 @@ class Replay(Meetings):
     def _stuck(self, index: int, record: Record) -> Violation:
         barrier = self.barriers[record.values[0]]
         array = self.table.array[barrier.address]
-        _, _, expected, pending, tx, _ = barrier.state
+        expected, pending, tx = barrier.state.expected, barrier.state.pending, barrier.state.tx
         name = self.table.name[barrier.address]
-        if not barrier.state[0]:
+        if not barrier.state.alive:
             return Violation("barrier-init", f"{name} is waited for before it is initialised", index, ())
         lacks = f"{pending} of {expected} arrivals are missing"
-        if not pending and barrier.state[4]:
-            lacks = f"its {expected} arrivals are there, but {signed(tx)} bytes are missing"
+        if not pending and tx:
+            lacks = f"its {expected} arrivals are there, but {tx} bytes are missing"
         property_id = "tx-count" if not pending else "deadlock"
         if array.arrivals is None:
             property_id, lacks = "arrival-count", "no number of lanes per arrival adds up to its count"
@@ -175,24 +176,24 @@ class Replay(Meetings):
 
     def _force(self, barrier: Barrier) -> bool:
         """Completes the current phase with what may already have happened; False if that is not enough."""
-        if barrier.address in self.forcing or not barrier.state[0]:
+        if barrier.address in self.forcing or not barrier.state.alive:
             return False
         self.forcing.append(barrier.address)
         target = barrier.completed + 1
         while barrier.completed < target:
-            pending, tx = barrier.state[3], barrier.state[4]
+            pending, tx = barrier.state.pending, barrier.state.tx
             if pending > barrier.unseen:
                 if not self._arrive_early(barrier):
                     break
             elif pending:
                 self.witness.append((self.now, "unseen", barrier.address, barrier.unseen))
                 amount, barrier.unseen = barrier.unseen, 0
-                self._apply(barrier, self.spec.arrive(barrier.state, amount), None)
+                self._take(barrier, apply(barrier.state, does.arrive(amount)), None)
             elif barrier.landing:
                 self._land(barrier)
-            elif self.table.cluster and signed(tx) > 0 and not self.accesses.has_loads(barrier.address):
+            elif self.table.cluster and tx > 0 and not self.accesses.has_loads(barrier.address):
                 self.witness.append((self.now, "unseen bytes", barrier.address, tx))
-                self._apply(barrier, self.spec.complete_tx(barrier.state, tx), None)
+                self._take(barrier, apply(barrier.state, does.complete_tx(tx)), None)
             else:
                 break
         self.forcing.pop()
@@ -201,7 +202,7 @@ class Replay(Meetings):
     def _land(self, barrier: Barrier) -> None:
         index, size, _ = barrier.landing.pop(0)
         self.witness.append((self.now, "land", index, size))
-        self._apply(barrier, self.spec.complete_tx(barrier.state, size), index)
+        self._take(barrier, apply(barrier.state, does.complete_tx(size)), index)
 
     def _arrive_early(self, barrier: Barrier) -> bool:
         """One arrival whose window is open is taken now, the one with the earliest deadline."""
@@ -234,14 +235,14 @@ class Replay(Meetings):
     def _finish(self) -> None:
         """The kernel has ended: every phase that began is complete, and nothing is under way."""
         for barrier in self.barriers.values():
-            while barrier.state[0] and (barrier.state[3] != barrier.state[2] or barrier.state[4] or barrier.landing):
-                if barrier.landing and barrier.state[3] == barrier.state[2] and not barrier.state[4]:
+            while barrier.state.alive and (barrier.landing or not barrier.state.fresh):
+                if barrier.landing and barrier.state.fresh:
                     break
                 if self._force(barrier):
                     continue
-                _, _, expected, pending, tx, _ = barrier.state
+                expected, pending, tx = barrier.state.expected, barrier.state.pending, barrier.state.tx
                 property_id = "arrival-count" if pending else "tx-count"
-                lacks = f"{pending} of {expected} arrivals" if pending else f"{signed(tx)} bytes"
+                lacks = f"{pending} of {expected} arrivals" if pending else f"{tx} bytes"
                 raise Violation(
                     property_id,
                     f"the log ends while phase {barrier.completed} of {self.table.name[barrier.address]} lacks {lacks}",

@@ -10,14 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sm90_verify.frontends.log import operations as does
 from sm90_verify.frontends.log.access import Accesses
 from sm90_verify.frontends.log.clock import Clock, joined
-from sm90_verify.frontends.log.spec import DEAD, Evaluator, Outcome, State
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import Table
 from sm90_verify.frontends.log.usage import EXPECTS
 from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx.limits import NAMED_BARRIERS
+from sm90_verify.spec.ptx.numbers import DEAD, Applied, apply
 
 
 @dataclass
@@ -25,7 +27,7 @@ class Barrier:
     """A barrier during the replay: `completed` phases so far, and what the current phase has seen."""
 
     address: int
-    state: State = DEAD
+    state: numbers.Barrier = DEAD
     completed: int = 0
     arrived: dict[int, int] = field(default_factory=dict)
     unseen: int = 0
@@ -54,10 +56,9 @@ class Named:
 class ReplayState(ABC):
     """Barriers, clocks and positions during the replay; every method raises Violation."""
 
-    def __init__(self, records: Sequence[Record], table: Table, evaluator: Evaluator) -> None:
+    def __init__(self, records: Sequence[Record], table: Table) -> None:
         self.records = records
         self.table = table
-        self.spec = evaluator
         self.warps = sorted({record.warp for record in records})
         self.program: dict[int, list[int]] = {warp: [] for warp in self.warps}
         for index, record in enumerate(records):
@@ -105,12 +106,12 @@ class ReplayState(ABC):
             )
         return barrier
 
-    def _apply(self, barrier: Barrier, outcome: Outcome, index: int | None) -> None:
-        """Takes over an outcome of the spec, or raises what it violates."""
+    def _take(self, barrier: Barrier, applied: Applied, index: int | None) -> None:
+        """Takes over what an operation does, or raises what it violates."""
         if index is not None:
             barrier.history.append(index)
-        if outcome.violates:
-            property_id, because = outcome.violates[0]
+        if applied.violates:
+            property_id, because = applied.violates[0]
             at = index if index is not None else barrier.history[-1]
             if property_id == "tx-count":
                 wrong = self._wrong_expect(barrier)
@@ -121,8 +122,8 @@ class ReplayState(ABC):
                 at,
                 tuple(barrier.history[-6:]),
             )
-        barrier.state = outcome.state
-        if outcome.completes:
+        barrier.state = applied.barrier
+        if applied.completes:
             if barrier.landing and barrier.landing[0][2] <= barrier.completed:
                 wrong = self._wrong_expect(barrier)
                 raise Violation(
@@ -151,7 +152,7 @@ class ReplayState(ABC):
         barrier = self.barriers[record.values[0]]
         array = self.table.array[barrier.address]
         self.witness.append((self.now, "init", index, record.values[1]))
-        self._apply(barrier, self.spec.init(barrier.state, record.values[1]), index)
+        self._take(barrier, apply(barrier.state, does.init(record.values[1])), index)
         barrier.init = index
         used = array.arrivals is not None and bool(array.arrivers)
         if used and array.arrivals and record.values[1] != array.count:
@@ -174,7 +175,7 @@ class ReplayState(ABC):
 
     def _inval(self, index: int, record: Record) -> None:
         barrier = self._barrier(index, record.values[0])
-        self._apply(barrier, self.spec.inval(barrier.state), index)
+        self._take(barrier, apply(barrier.state, does.INVAL), index)
 
     def _lanes(self, record: Record) -> int:
         """Threads of this CTA's barrier that the logged arrival stands for; 0 if it does not happen or goes
@@ -205,13 +206,13 @@ class ReplayState(ABC):
         lanes, warp = self._lanes(record), record.warp
         self._check_visible(index, warp, barrier)
         again = warp in barrier.arrived and self._once(barrier)
-        if again or barrier.state[3] < lanes:
+        if again or barrier.state.pending < lanes:
             completed = self._force(barrier)
             if again and not completed:
                 raise Violation(
                     "arrival-count",
                     f"warp {warp} arrives twice in phase {barrier.completed} of {self.table.name[barrier.address]}, "
-                    f"which still lacks {barrier.state[3]} of {barrier.state[2]} arrivals",
+                    f"which still lacks {barrier.state.pending} of {barrier.state.expected} arrivals",
                     index,
                     tuple(barrier.history[-6:]),
                 )
@@ -222,10 +223,10 @@ class ReplayState(ABC):
         barrier.clock = joined(barrier.clock, stamp)
         self.witness.append((self.now, "arrive", index, lanes))
         if "expect_tx" in record.kind:
-            outcome = self.spec.arrive_expect_tx(barrier.state, record.values[1])
+            arrives = does.arrive_expect_tx(record.values[1])
         else:
-            outcome = self.spec.arrive(barrier.state, lanes)
-        self._apply(barrier, outcome, index)
+            arrives = does.arrive(lanes)
+        self._take(barrier, apply(barrier.state, arrives), index)
 
     def _arrive_later(self, index: int, record: Record) -> None:
         """cp.async.mbarrier.arrive: without .noinc, the phase waits for the copies besides its arrivals."""
@@ -235,7 +236,7 @@ class ReplayState(ABC):
             self._check_visible(index, record.warp, barrier)
             lanes = self._lanes(record)
             self.witness.append((self.now, "delay", index, lanes))
-            self._apply(barrier, self.spec.cp_async_arrive(barrier.state, lanes), index)
+            self._take(barrier, does.cp_async_arrive(barrier.state, lanes), index)
 
     def _copied(self, barrier: Barrier) -> None:
         """The copies of the oldest open cp.async arrival are done."""
@@ -244,7 +245,7 @@ class ReplayState(ABC):
         if barrier.address in self.table.delayed:
             lanes = self._lanes(record)
             self.witness.append((self.now, "copied", index, lanes))
-            self._apply(barrier, self.spec.arrive(barrier.state, lanes), index)
+            self._take(barrier, apply(barrier.state, does.arrive(lanes)), index)
         else:
             self._count_arrival(barrier, index, record)
 
@@ -252,13 +253,13 @@ class ReplayState(ABC):
         barrier = self._barrier(index, record.values[0])
         self._check_visible(index, record.warp, barrier)
         self.witness.append((self.now, "expect", index, record.values[1]))
-        self._apply(barrier, self.spec.expect_tx(barrier.state, record.values[1]), index)
+        self._take(barrier, apply(barrier.state, does.expect_tx(record.values[1])), index)
 
     def _complete(self, index: int, record: Record) -> None:
         if record.values[3] and not record.values[1]:
             barrier = self._barrier(index, record.values[0])
             self.witness.append((self.now, "complete", index, record.values[2]))
-            self._apply(barrier, self.spec.complete_tx(barrier.state, record.values[2]), index)
+            self._take(barrier, apply(barrier.state, does.complete_tx(record.values[2])), index)
 
     def _issue(self, index: int, record: Record) -> None:
         barrier = self._barrier(index, record.values[1])
@@ -299,7 +300,7 @@ class ReplayState(ABC):
         index = self.open[warp]
         assert index is not None
         parity = self.records[index].values[1]
-        if not barrier.state[0] or barrier.state[1] == parity:
+        if not barrier.state.alive or barrier.state.phase == parity:
             return
         self._check_visible(index, warp, barrier)
         phase = barrier.completed - 1
@@ -313,10 +314,10 @@ class ReplayState(ABC):
                 index,
                 tuple(barrier.history[-6:]),
             )
-        outcome = self.spec.wait_parity(barrier.state, parity, phase - last, phase - last)
+        applied = apply(barrier.state, does.wait(parity), True, phase - last, phase - last)
         self.last_phase[key] = phase
         self.witness.append((self.now, "wait", index, phase))
-        self._apply(barrier, outcome, index)
+        self._take(barrier, applied, index)
         if phase >= 0:
             self.clock[warp] = joined(self.clock[warp], barrier.phase_clocks[phase])
             self.clock[warp][self.phase_slot[barrier.address]] = barrier.completed
