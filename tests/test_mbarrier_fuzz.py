@@ -22,7 +22,6 @@ from sm90_verify.evidence.hardware.mbarrier.generate import (
     COMPLETES,
     GHOSTS,
     ILLEGAL,
-    PARTS,
     PASSES,
     STATE,
     generated,
@@ -35,8 +34,8 @@ from sm90_verify.gpu.device import sources
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.expr import Lit, evaluate
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
-from sm90_verify.spec.ptx.mbarrier import TX_WIDTH, Mbarrier
-from sm90_verify.spec.ptx.step import Illegal
+from sm90_verify.spec.ptx.mbarrier import TX_WIDTH
+from sm90_verify.spec.ptx.numbers import Barrier, Breach
 
 MENU = menu(cluster=True)
 
@@ -94,7 +93,7 @@ MEASURED = [
 
 
 def answers(names: tuple[str, ...] | list[str]) -> list[int | str | None]:
-    return [one.property if isinstance(one, Illegal) else one for one in Reference().run_sequence(names)]
+    return [one.property if isinstance(one, Breach) else one for one in Reference().run_sequence(names)]
 
 
 @pytest.mark.parametrize(("sequence", "expected"), MEASURED)
@@ -151,17 +150,17 @@ def random_states(seed: int, many: int) -> list[dict[str, int]]:
 
 def by_the_spec(one: Operation, state: dict[str, int], keep: int) -> tuple[int, dict[str, int]]:
     """What `step` should answer, and the next state, by evaluating the Step on the state's numbers."""
-    b = Mbarrier(**{name: Lit(state[name], width) for name, width in PARTS.items()})
+    barrier = Barrier.of_words(state)
     unseen = Lit(state["unseen"], GHOSTS["unseen"])
-    other = one.verb.endswith(".parity") and not evaluate(meant(one, b.phase, unseen), {})
-    reference = Reference({name: state[name] for name in PARTS}, state["unseen"], {0: state["age"]}, 1)
+    other = one.verb.endswith(".parity") and not evaluate(meant(one, Lit(barrier.phase, 1), unseen), {})
+    reference = Reference(barrier, state["unseen"], {0: state["age"]}, 1)
     taken = reference.take(one)
-    if isinstance(taken, Illegal) or other:
+    if isinstance(taken, Breach) or other:
         return ILLEGAL, state
     completes = reference.unseen > state["unseen"]
     passes = taken if one.verb in WAITS else 1
     age = reference.ages[1] if keep and one.has_token else reference.ages.get(0, 3)
-    after = {**reference.state, "age": min(age, 3), "unseen": min(reference.unseen, 3)}
+    after = {**reference.state.words(), "age": min(age, 3), "unseen": min(reference.unseen, 3)}
     return COMPLETES * completes | PASSES * bool(passes), after
 
 

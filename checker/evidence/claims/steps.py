@@ -20,6 +20,7 @@ from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit, all_of, where
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 from sm90_verify.spec.ptx.mbarrier import COUNT_WIDTH, TX_WIDTH, Mbarrier
+from sm90_verify.spec.ptx.numbers import signed_tx
 from sm90_verify.spec.ptx.step import Step
 
 TIMEOUT_MS = 20_000
@@ -139,4 +140,4 @@ def _example(operation: str, step: Step, because: str, number: Callable[[Expr], 
 
 
 def _signed(name: str, number: int) -> int:
-    return number - (1 << TX_WIDTH) if name == "tx" and number >> TX_WIDTH - 1 else number
+    return signed_tx(number) if name == "tx" else number

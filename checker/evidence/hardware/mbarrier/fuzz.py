@@ -21,7 +21,7 @@ from sm90_verify.evidence.hardware.mbarrier.menu import Operation, menu
 from sm90_verify.gpu.device import Fault, Module, sources
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import WARP
-from sm90_verify.spec.ptx.mbarrier import TX_WIDTH
+from sm90_verify.spec.ptx.numbers import signed_tx
 
 CLUSTER = 2
 RECENT = 16
@@ -163,8 +163,7 @@ def _report(
 def _mismatch(entries: Sequence[Operation], block: int, words: list[int]) -> str:
     what, step, number, expected, got = words[:5]
     before = dict(zip(STATE, words[5 : 5 + len(STATE)], strict=True))
-    if before["tx"] >> TX_WIDTH - 1:
-        before["tx"] -= 1 << TX_WIDTH
+    before["tx"] = signed_tx(before["tx"])
     recent = [str(entries[n]) for n in reversed(words[5 + len(STATE) :]) if n >= 0]
     state = ", ".join(f"{name} {value}" for name, value in before.items())
     return (

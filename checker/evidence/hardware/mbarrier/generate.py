@@ -23,12 +23,12 @@ from sm90_verify.evidence.hardware.mbarrier.menu import (
     step_of,
 )
 from sm90_verify.spec.ptx.expr import Expr, Field, Lit, apply, where
-from sm90_verify.spec.ptx.mbarrier import COUNT_WIDTH, NONE_PENDING, TX_WIDTH, Mbarrier
+from sm90_verify.spec.ptx.mbarrier import NONE_PENDING, TX_WIDTH, Mbarrier
+from sm90_verify.spec.ptx.numbers import WIDTHS
 from sm90_verify.spec.ptx.step import saturating_increment, violated
 
-PARTS = {"alive": 1, "phase": 1, "expected": COUNT_WIDTH, "pending": COUNT_WIDTH, "tx": TX_WIDTH, "observed": 1}
 GHOSTS = {"age": 2, "unseen": 2}
-STATE = {**PARTS, **GHOSTS}
+STATE = {**WIDTHS, **GHOSTS}
 """The state's fields and their widths."""
 NO_TOKEN = 3
 ILLEGAL, COMPLETES, PASSES = 1, 2, 4
@@ -52,7 +52,7 @@ def transition(one: Operation, *, cautious: bool = False) -> Transition:
     more bytes delivered than expected counts as illegal too.
     """
     fields = {name: Field(name, width) for name, width in STATE.items()}
-    b = Mbarrier(**{name: fields[name] for name in PARTS})
+    b = Mbarrier(**{name: fields[name] for name in WIDTHS})
     age, unseen = fields["age"], fields["unseen"]
     step = step_of(one, b, unseen, age)
     illegal = violated(step.illegal)

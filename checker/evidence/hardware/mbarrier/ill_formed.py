@@ -37,7 +37,7 @@ from sm90_verify.evidence.hardware.mbarrier.reference import Reference
 from sm90_verify.evidence.hardware.mbarrier.specimens import LEGAL, Kind
 from sm90_verify.gpu.device import sources
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.ptx.step import Illegal
+from sm90_verify.spec.ptx.numbers import Breach
 
 FAULT = 3
 """Exit code of a process that met a fault."""
@@ -99,7 +99,7 @@ def verdict(name: str, index: int) -> str:
         return kind.rule
     answers = Reference().run_sequence(operations_of(name, index))
     last = answers[-1] if answers else None
-    return last.property if isinstance(last, Illegal) else LEGAL
+    return last.property if isinstance(last, Breach) else LEGAL
 
 
 def probes(operations: Sequence[str]) -> tuple[str, ...]:

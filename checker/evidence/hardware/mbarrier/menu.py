@@ -5,7 +5,7 @@ of it may stand who does it: "4 lanes" (one each), "other" (another lane), "remo
 barrier of CTA 0), "peer" (CTA 1 on its own barrier) and "peer's" (CTA 0 on the barrier of CTA 1). Behind a wait for a
 parity stands which phase it is meant for, counted from the one that the waiter saw last: "test_wait.parity 0 +1".
 
-What an operation means is taken from spec.ptx.mbarrier, here for any mbarrier of expressions.
+What an operation means is said by the records of spec.ptx that it stands for; here for any mbarrier of expressions.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ import re
 from dataclasses import dataclass, replace
 
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.ptx import mbarrier
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx import signals
 from sm90_verify.spec.ptx.expr import Expr
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
+from sm90_verify.spec.ptx.numbers import WIDTHS
+from sm90_verify.spec.ptx.signals import CompleteTx, CpAsyncArrive, OnBarrier
 from sm90_verify.spec.ptx.step import Step
 
 VERBS = (
@@ -105,57 +108,59 @@ def operation(name: str) -> Operation:
     return Operation(found["verb"], operand, lanes or 1, found["place"] or "", distance)
 
 
+def records(one: Operation) -> tuple[OnBarrier, ...]:
+    """What the spec has for it, in turn; raises SpecError for an operation that is none on a mbarrier."""
+    number, far = one.operand or 0, 0 if one.place == "remote" else -1
+    bytes_, count = min(number, COUNT_LIMIT + 1), one.count * one.lanes
+    match one.verb:
+        case "init":
+            return (op.Init("", number, far == 0),) * min(one.lanes, 2)
+        case "inval":
+            return (op.Inval("", far == 0),)
+        case "expect_tx":
+            return (op.Transaction("", bytes_, far),)
+        case "complete_tx" | "bulk":
+            return (CompleteTx(bytes_, far),)
+        case "arrive":
+            return (op.Arrive("", count, cta=far),)
+        case "arrive.expect_tx":
+            return (op.Arrive("", one.lanes, bytes_, cta=far),)
+        case "arrive.noComplete":
+            return (op.Arrive("", count, kind="no_complete", cta=far),)
+        case "arrive_drop":
+            return (op.Arrive("", count, kind="drop", cta=far),)
+        case "arrive_drop.expect_tx":
+            return (op.Arrive("", 1, bytes_, "drop", far),)
+        case "test_wait.parity":
+            return (op.Wait("", number, "test_wait", far == 0),)
+        case "try_wait.parity":
+            return (op.Wait("", number, "try_wait", far == 0),)
+        case "test_wait":
+            return (op.Wait("", op.Token(""), "test_wait", far == 0),)
+        case "try_wait":
+            return (op.Wait("", op.Token(""), "try_wait", far == 0),)
+        case "cp.async.mbarrier.arrive":
+            return (CpAsyncArrive(), op.Arrive("", cta=far))
+        case "cp.async.mbarrier.arrive.noinc":
+            return (op.Arrive("", cta=far),)
+    raise SpecError(f"the spec of the mbarrier has no {one.verb}")
+
+
 def step_of(one: Operation, b: Mbarrier, unseen: Expr, age: Expr) -> Step:
     """What the spec says of it. unseen: phases completed since the last that the waiting thread saw; age: phases
     completed since the arrival whose token is tested. An operand too large for the spec's fields raises SpecError.
     """
-    step = _local(one, b, unseen, age)
-    if one.place != "remote":
-        return step
-    verb = one.verb.replace(".", "_").replace("noComplete", "no_complete")
-    return mbarrier.remote("arrive_drop" if verb.startswith("arrive_drop") else verb, step)
-
-
-def _local(one: Operation, b: Mbarrier, unseen: Expr, age: Expr) -> Step:
-    number = one.operand or 0
-    bytes_ = min(number, COUNT_LIMIT + 1)
-    match one.verb:
-        case "init":
-            step = mbarrier.init(b, number)
-            return step if one.lanes == 1 else _again(step, b)
-        case "inval":
-            return mbarrier.inval(b)
-        case "expect_tx":
-            return mbarrier.expect_tx(b, bytes_)
-        case "complete_tx" | "bulk":
-            return mbarrier.complete_tx(b, bytes_)
-        case "arrive":
-            return mbarrier.arrive(b, one.count * one.lanes)
-        case "arrive.expect_tx":
-            return mbarrier.arrive_expect_tx(b, bytes_, one.lanes)
-        case "arrive.noComplete":
-            return mbarrier.arrive_no_complete(b, one.count * one.lanes)
-        case "arrive_drop":
-            return mbarrier.arrive_drop(b, one.count * one.lanes)
-        case "arrive_drop.expect_tx":
-            return mbarrier.arrive_drop(b, 1, bytes_)
-        case "test_wait.parity" | "try_wait.parity":
-            return mbarrier.wait_parity(b, number, unseen, one.distance or 0)
-        case "test_wait" | "try_wait":
-            return mbarrier.wait_token(b, age)
-        case "cp.async.mbarrier.arrive":
-            first = mbarrier.cp_async_arrive(b)
-            then = mbarrier.arrive(replace(b, pending=first.then["pending"]), 1)
-            return replace(then, illegal=(*first.illegal, *then.illegal))
-        case "cp.async.mbarrier.arrive.noinc":
-            return mbarrier.arrive(b, 1)
-    raise SpecError(f"the spec of the mbarrier has no {one.verb}")
-
-
-def _again(step: Step, b: Mbarrier) -> Step:
-    """Several threads initialise it, so that it is live when the second one does."""
-    live = replace(b, **step.then)
-    return replace(step, illegal=(*step.illegal, *mbarrier.init(live, 1).illegal))
+    whole = Step()
+    for record in records(one):
+        step = signals.step_of(b, record, unseen=unseen, distance=one.distance or 0, age=age)
+        b = replace(b, **{name: value for name, value in step.then.items() if name in WIDTHS})
+        whole = Step(
+            whole.when & step.when,
+            {**whole.then, **step.then},
+            whole.completes | step.completes,
+            (*whole.illegal, *step.illegal),
+        )
+    return whole
 
 
 def meant(one: Operation, phase: Expr, unseen: Expr) -> Expr:
