@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.limits import MMA_GROUPS
@@ -184,3 +187,44 @@ def test_what_has_no_address_is_placed_behind_what_has_one() -> None:
 
     assert [region.start % 128 for region in More().layout.regions if region.object == "c[0]"] == [0]
     assert overlapping(More()) == []
+
+
+# ---------------------------------------------------------------- what a release orders
+
+
+def relaxed(*operations: op.Operation) -> Held:
+    """What is held after them and a barrier.cluster.arrive.relaxed, where that is followed."""
+    held = replace(IDLE, tracks=True)
+    for operation in (*operations, op.ClusterArrive(release=False)):
+        held = held.after(operation)
+    return held
+
+
+def test_generic_accesses_since_the_last_release_are_left_without_one() -> None:
+    read, write = bytes_of("a", "generic"), bytes_of("b", "generic", write=True)
+    touches = op.Touch("read", (read,), (None,)), op.Touch("write", (write,), (None,))
+    assert relaxed(*touches).unordered == (read, write)
+    assert relaxed(*touches).recent == ()
+    assert relaxed(op.Init("x", 1, write=write), op.Inval("y", write=read)).unordered == (write, read)
+    assert relaxed(op.Init("x", 1), op.Inval("y"), mma("a"), store("b")).unordered == ()
+    for release in (op.Arrive("x"), op.NamedSync(1, 64), op.CtaSync(), op.ClusterArrive()):
+        assert relaxed(*touches, release).unordered == ()
+        assert relaxed(*touches).after(release).unordered == ()
+    for other in (op.WarpSync(), op.Wait("x", 0), op.Fence("proxy_async"), op.ClusterWait()):
+        assert relaxed(*touches, other).unordered == (read, write)
+    assert IDLE.after(touches[0]).recent == ()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_init_writes_bytes_where_a_buffer_lies_in_them_too(shared: bool) -> None:
+    class Crowded(Pipeline):
+        p = barrier(initialised=False)
+        a = tile(bytes=64, **({"shares": "p"} if shared else {}))
+
+        @role(warps=1)
+        def warp(self):
+            yield self.p.init(1)
+            yield self.p.inval()
+
+    (program,) = trace(Crowded()).programs
+    assert [node.operation.write is not None for node in program.nodes[:2]] == [shared, shared]

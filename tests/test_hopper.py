@@ -243,6 +243,23 @@ def test_cp_async_arrive_takes_one_more_arrival():
     assert machine.do("arrive", 1) and machine.completions == 1
 
 
+@pytest.mark.parametrize(
+    ("pending", "tx", "legal"),
+    [
+        *((1, sign * tx, tx < LIMIT) for sign in (-1, 1) for tx in (1, LIMIT - 1, LIMIT)),
+        *((0, sign * tx, tx == 2) for sign in (-1, 1) for tx in (1, 2)),
+        (1, 0, True),
+        (LIMIT - 1, 0, True),
+        (LIMIT, 0, False),
+    ],
+)
+def test_where_cp_async_arrive_has_no_room(pending, tx, legal):
+    """A byte more or less leaves the range of the tx-count, or makes the bytes match while no arrival is pending."""
+    b = Mbarrier.initialised(1)
+    b = replace(b, pending=Lit(pending, b.pending.width), tx=Lit(tx % (1 << b.tx.width), b.tx.width))
+    assert evaluate(violated(mbarrier.cp_async_arrive(b).illegal), {}) == (not legal)
+
+
 def test_a_saturating_count_is_exact_below_its_top():
     assert [evaluate(saturating_increment(Lit(n, 2), Lit(1, 1)), {}) for n in range(4)] == [1, 2, 3, 3]
     assert evaluate(saturating_increment(Lit(1, 2), Lit(0, 1)), {}) == 1

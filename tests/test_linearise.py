@@ -28,6 +28,10 @@ def test_what_the_model_did_is_allowed(pipeline):
         order = model.order(run)
         assert order.accepted, order.because
         assert wrong_data(plan, run) == ""
+        state = model.packed.initial
+        for action in order.actions:
+            state = dict(model.packed.successors(state))[action]
+        assert model.packed.successors(state) == []
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -120,3 +124,87 @@ def test_a_write_replaces_all_that_it_overlaps():
     assert _written(content, at(32, 80), 4) == {(0, 32, 80): 4, (1, 0, 64): 3}
     assert _written(content, at(64, 128), 4) == {(0, 0, 64): 1, (0, 64, 128): 4, (1, 0, 64): 3}
     assert content[0, 0, 64] == 1
+
+
+def run_of(**events):
+    """Per role its events: their node, when they began, when they were over, and what they found in `a`."""
+    return Run(
+        False,
+        tuple(
+            RoleRun(
+                role, -1, tuple(Event(node, before, after, False, tuple(reads)) for node, before, after, *reads in one)
+            )
+            for role, one in events.items()
+        ),
+    )
+
+
+class Signals(Pipeline):
+    done = barrier()
+
+    @role(warps=1)
+    def arriver(self):
+        yield self.done.arrive()
+
+    @role(warps=1)
+    def waiter(self):
+        yield self.done.wait(0)
+
+
+@pytest.mark.parametrize(("over", "accepted"), [(19, False), (20, True), (21, True)])
+def test_an_event_may_come_first_that_began_when_the_other_was_over(over, accepted):
+    """Only what had begun strictly later is known to come later."""
+    _, model = model_of(Signals())
+    assert model.order(run_of(arriver=[(0, 20, 29)], waiter=[(0, 0, over)])).accepted == accepted
+
+
+def test_a_write_may_take_effect_late():
+    """It comes after a setmaxnreg that the model grants when the other role, at 20, has come so far; the clock does not
+    wait for it.
+    """
+
+    class Hands(Pipeline):
+        registers = 168
+        done = barrier()
+        a = tile(bytes=64)
+
+        @role(warpgroups=1)
+        def gives(self):
+            yield self.done.arrive()
+            yield self.setmaxnreg_dec(40)
+
+        @role(warpgroups=1)
+        def takes(self):
+            yield self.setmaxnreg_inc(232)
+            yield self.a.write()
+
+    _, model = model_of(Hands())
+    assert model.order(run_of(gives=[(0, 20, 29), (1, 30, 30)], takes=[(0, 0, 0), (1, 0, 9)])).accepted
+
+
+class WriteBoth(Pipeline):
+    """Two roles write the same bytes, in either order."""
+
+    done = barrier(arrivals=2)
+    begun = barrier(arrivals=2)
+    a = tile(bytes=64)
+
+    @role(warps=1, copies=2)
+    def writer(self):
+        yield self.begun.arrive()
+        yield self.a.write()
+        yield self.done.arrive()
+
+    @role(warps=1)
+    def reader(self):
+        yield self.done.wait(0)
+        yield self.a.read()
+
+
+@pytest.mark.parametrize(("low", "high", "accepted"), [(1, 1, True), (2, 2, True), (1, 2, False), (3, 3, False)])
+def test_orders_that_differ_only_in_what_is_left_are_told_apart(low, high, accepted):
+    """The last of the writes has left its words, all of them, whichever it was."""
+    _, model = model_of(WriteBoth())
+    writes = [(0, 0, 99), (1, 0, 99), (2, 0, 99)]
+    reads = [(0, 0, 99), (1, 0, 99, ("a", low, high))]
+    assert model.order(run_of(writer0=writes, writer1=writes, reader=reads)).accepted == accepted

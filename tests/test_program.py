@@ -160,6 +160,11 @@ def test_number_of_the_iteration_costs_nothing_unless_it_is_asked_for() -> None:
     assert len(program(Counts(), 1).nodes) < len(program(Counts(asks=True), 1).nodes)
 
 
+def test_a_role_ends_where_its_last_operation_is() -> None:
+    *_, last, end = program(Ring(trips=1)).nodes
+    assert end.operation is None and end.source == last.source
+
+
 # ---------------------------------------------------------------- branches
 
 
@@ -311,6 +316,31 @@ def test_warp_sync_is_for_all_representatives() -> None:
                 yield self.warp_sync()
 
     assert explored(OneSkips()).violations["deadlock"].stuck == ("warp.0",)
+
+
+@pytest.mark.parametrize("comes", [False, True])
+def test_syncthreads_is_for_all_that_have_not_exited(comes: bool) -> None:
+    """The last thread comes, or exits when the others stand there already or have yet to come."""
+
+    class OneExits(Pipeline):
+        go_on = barrier(arrivals=2)
+        a = tile(bytes=64, slots=2)
+
+        @role(warps=1, copies=2)
+        def sync(self, me):
+            yield self.go_on.arrive()
+            yield self.a[me.copy].write(tag=me.copy)
+            yield self.cta_sync()
+            yield self.a[1 - me.copy].read(tag=1 - me.copy)
+
+        @role(warps=1)
+        def last(self):
+            yield self.go_on.wait(0)
+            if comes:
+                yield self.cta_sync()
+
+    exploration = explored(OneExits())
+    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
 
 
 # ---------------------------------------------------------------- what is refused

@@ -198,6 +198,10 @@ def changed(machine, change, role="twin1"):
     match change:
         case "guard":
             steps[first] = replace(action, guard=action.guard & (twins[0] == 0))
+        case "conjunct":
+            for index, name in enumerate(AT):
+                at = next(i for i, one in enumerate(steps) if one.role == name)
+                steps[at] = replace(steps[at], guard=(Field("free", 1) == index) & (Field(f"at.{name}", 2) == 0))
         case "update":
             steps[first] = replace(action, updates=(*action.updates, ("free", Lit(1, 1))))
         case "value":
@@ -233,6 +237,7 @@ AT = {"twin0": 2, "twin1": 2}
 """Widths of their locations."""
 CHANGES = (
     "guard",
+    "conjunct",
     "update",
     "value",
     "target",

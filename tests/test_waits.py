@@ -43,6 +43,25 @@ def test_token_of_a_phase_that_is_long_gone() -> None:
     assert "phase-lapped" in explored(WaitsWithToken(arrivals=1, again=True)).violations
 
 
+def test_token_knows_nothing_of_other_barriers() -> None:
+    """Phases of another barrier do not make it older."""
+
+    class Another(WaitsWithToken):
+        side = barrier(arrivals=1)
+
+        @role(warps=1, copies=2)
+        def both(self, me):
+            token = yield self.meet.arrive()
+            if not me.copy:
+                for _ in range(2):
+                    other = yield self.side.arrive()
+                    yield self.side.wait(other)
+            yield self.meet.wait(token)
+
+    exploration = explored(Another())
+    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
+
+
 # ---------------------------------------------------------------- barriers that live again
 
 
@@ -72,6 +91,33 @@ class LivesAgain(Pipeline):
 def test_phases_start_over_after_inval() -> None:
     exploration = explored(LivesAgain())
     assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
+
+
+def test_the_second_phase_of_a_life_is_not_the_first() -> None:
+    class TwoPhases(LivesAgain):
+        last = 1
+
+        @role(warps=1)
+        def first(self):
+            for _ in range(3):
+                yield self.full.init(1)
+                for _phase in range(2):
+                    yield self.cta_sync()
+                    yield self.full.arrive()
+                    yield self.cta_sync()
+                yield self.full.inval()
+
+        @role(warps=1)
+        def second(self):
+            for _ in range(3):
+                for parity in (0, self.last):
+                    yield self.cta_sync()
+                    yield self.full.wait(parity)
+                    yield self.cta_sync()
+
+    exploration = explored(TwoPhases())
+    assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
+    assert "phase-lapped" in explored(TwoPhases(last=0)).violations
 
 
 def test_wait_for_a_phase_of_the_old_object() -> None:

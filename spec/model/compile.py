@@ -23,7 +23,7 @@ from sm90_verify.spec.model.flow import (
     waits_ahead,
 )
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
-from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Role
+from sm90_verify.spec.model.machine import COPIES, Action, Check, Location, Machine, Role
 from sm90_verify.spec.model.mbarriers import Signals
 from sm90_verify.spec.model.state_checks import check_of, state_checks
 from sm90_verify.spec.model.structure import structure_of
@@ -47,9 +47,6 @@ from sm90_verify.spec.ptx.thread_barriers import (
     leave_ways,
     named_ways,
 )
-
-COPIES = "copies"
-"""The role that bulk copies are attributed to."""
 
 
 def compile_kernel(kernel: Kernel) -> Machine:

@@ -17,6 +17,9 @@ from sm90_verify.spec.ptx.expr import FALSE, Expr
 LIMIT = "limit"
 """The property of a check that bounds the model itself: when it fires, the verdict is undetermined, never proved."""
 
+COPIES = "copies"
+"""The role that bulk copies are attributed to; no role of a pipeline has this name."""
+
 
 @dataclass(frozen=True)
 class Variable:

@@ -145,15 +145,14 @@ class Signals:
         return Way(step.when, tuple(updates), step.illegal)
 
     def settled(self, program: Program, node: Node) -> Expr:
+        """The decision has been made, or the phase that the wait is for has just completed, so that it passes."""
         if node.loop:
             return self.v.shared[f"loop {node.loop}"].settled(program.name)
         if isinstance(node.operation, op.Wait) and node.operation.kind == "wait":
             wait = node.operation
             passed = self.just_waited[program.name][node.successors[None]]
             if not isinstance(wait.phase, op.Token) and wait.barrier in passed and not self.v.plans[wait.barrier].inits:
-                unseen = self.v.unseen[program.name, wait.barrier]
-                b = self.v.barriers[wait.barrier]
-                return (b.phase != Lit(int(wait.phase), 1)) & (unseen == node.distance)
+                return self.v.unseen[program.name, wait.barrier] == node.distance
         return FALSE
 
     def overtaken(self, program: Program, index: int) -> Iterable[Check]:

@@ -38,6 +38,7 @@ from sm90_verify.spec.ptx.memory import Access
 def validate(kernel: Kernel) -> None:
     """Raises SpecError for a kernel that is wrong in every schedule. Sections are those of the PTX ISA 9.x."""
     programs = kernel.programs
+    _check_names(programs)
     _check_operations(programs)
     _check_memory(kernel.layout)
     _check_threads(programs)
@@ -47,6 +48,14 @@ def validate(kernel: Kernel) -> None:
         what = _wrong_with(node.operation, program, programs, kernel.cluster)
         if what:
             raise SpecError(what, node.source)
+
+
+def _check_names(programs: Sequence[Program]) -> None:
+    """Copies of a role are numbered: `math1` is the second copy of `math`, or a role of that name, but not both."""
+    where: dict[str, Source | None] = {}
+    for program in programs:
+        if where.setdefault(program.role, program.where) != program.where:
+            raise SpecError(f"two roles are called {program.role}: give one of them another name", program.where)
 
 
 # ---------------------------------------------------------------- addresses

@@ -157,8 +157,7 @@ class _Situation:
     def _mark(self, marks: list[set[int]], last: Clock) -> None:
         """Whether a role knows all that went into a completion."""
         for role in range(self.run.roles):
-            if last[role]:
-                marks[role].add(last[role] - 1)
+            marks[role].add(last[role] - 1)
 
 
 def _is_marked(contribution: Contribution) -> bool:

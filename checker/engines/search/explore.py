@@ -186,7 +186,7 @@ class Search:
             if bad:
                 halted, refused = self._record(bad, position)
                 bad.clear()
-                if self.stop_at_first and self.result.violations:
+                if self.stop_at_first:
                     return "the search was asked to stop at the first violation"
                 if halted:
                     offsets.append(len(edges))

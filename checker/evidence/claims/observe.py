@@ -16,8 +16,8 @@ from sm90_verify.evidence.claims.runs import COMMAND, STATEMENT
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.model.compile import COPIES, compile_kernel
-from sm90_verify.spec.model.machine import Action, Machine
+from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.machine import COPIES, Action, Machine
 
 States: TypeAlias = frozenset[int]
 LIMIT = 200_000
