@@ -51,7 +51,7 @@ def placed(where: Source | None) -> Iterator[None]:
         yield
     except SpecError as error:
         raise error.at(where) from error.__cause__
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SpecError(f"{type(error).__name__}: {error}", where) from error
 
 

@@ -32,7 +32,9 @@ def load_module(path: str) -> ModuleType:
         raise SpecError(f"{error.msg}", Source(path, error.lineno or 1)) from None
     except UnicodeDecodeError:
         raise SpecError(f"{path}: not a Python file (it is not UTF-8 text)") from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: a file that ends the program leaves nothing to check
         raise SpecError(f"{type(error).__name__}: {error}", _line_in(path, error)) from None
     finally:
         sys.path.remove(folder)

@@ -433,7 +433,7 @@ def _next_within(generator: Any, send: Any, where: Source) -> op.Operation | Non
         return None
     except SpecError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SpecError(f"{type(error).__name__}: {error}", _innermost_user_place(error, where)) from error
     finally:
         if tracing is None:
