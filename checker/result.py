@@ -1,4 +1,7 @@
-"""What an engine answers: one result type and one trace type, which every output format renders."""
+"""The answer to one question about one model: findings with their traces, and what a log let recover.
+
+report.sections makes of it what the formats render.
+"""
 
 from __future__ import annotations
 
@@ -100,8 +103,61 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Definition:
+    """The class of a Python file that is a model: with its parameters, enough to make the model again."""
+
+    file: str
+    name: str
+
+
+@dataclass(frozen=True)
+class BarrierRow:
+    """An array of barriers that a log let recover: part "full", "empty" or "order" of a ring.
+
+    pipeline: the CUTLASS class. first: the shared-memory address of the first of its stages. count: arrivals of a
+    phase. logged warps arrive by so many lanes each; unseen arrivals come from CTAs that do not log. arrives, waits:
+    the roles that do. bytes: expected by a phase. phases: completed in this run, of all stages together.
+    """
+
+    ring: str
+    pipeline: str
+    part: str
+    stages: int
+    first: int
+    count: int
+    logged: int
+    lanes: int
+    unseen: int
+    arrives: tuple[str, ...]
+    waits: tuple[str, ...]
+    bytes: int
+    phases: int
+
+
+@dataclass(frozen=True)
+class RoleRow:
+    """A role that a log let recover, and its warps."""
+
+    role: str
+    warps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """The barriers and roles that a log let recover."""
+
+    barriers: tuple[BarrierRow, ...]
+    roles: tuple[RoleRow, ...]
+
+
+@dataclass(frozen=True)
 class Result:
-    """The answer to one question about one model. `seconds` is wall clock; `scope` says what the verdict covers."""
+    """The answer to one question about one model.
+
+    scope: what the verdict covers. seconds: wall clock. shown: the parameters that a summary names. definition: where
+    the model is written, if a user wrote it. reduced: schedules that nobody can tell apart were left out; shortest: no
+    schedule that shows the violation is shorter than its trace (None: the engine does not say).
+    """
 
     command: str
     model: str
@@ -113,7 +169,11 @@ class Result:
     transitions: int = 0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()
+    definition: Definition | None = None
+    reduced: bool | None = None
+    shortest: bool | None = None
+    recovered: Recovered | None = None
 
     @property
     def verdict(self) -> str:

@@ -18,7 +18,7 @@ from sm90_verify.evidence.hardware import cutlass
 from sm90_verify.evidence.hardware.cutlass import KERNELS
 from sm90_verify.frontends.log.check import CHECKED, check_log, check_records
 from sm90_verify.frontends.log.synclog import Record
-from sm90_verify.result import Result
+from sm90_verify.result import BarrierRow, Result
 from sm90_verify.spec.errors import SpecError
 
 LOGS = tuple(sorted(path.name.removesuffix(".log.xz") for path in FOLDERS[1].glob("*.log.xz")))
@@ -90,8 +90,8 @@ class Shape:
         return self.numbers["K"] // self.tile[2]
 
 
-def table_of(result: Result) -> dict[tuple[str, str], dict[str, object]]:
-    return {(row["ring"], row["part"]): row for row in result.extra["table"]}
+def table_of(result: Result) -> dict[tuple[str, str], BarrierRow]:
+    return {(row.ring, row.part): row for row in result.recovered.barriers}
 
 
 @pytest.mark.parametrize("log", LOGS)
@@ -99,38 +99,38 @@ def test_mainloop_is_the_configuration(log: str) -> None:
     shape, result = Shape(log), check_log(path_of(log))
     rows, n = table_of(result), shape.numbers
     full, empty = rows["mainloop", "full"], rows["mainloop", "empty"]
-    assert full["stages"] == empty["stages"] == n["MainStages"]
+    assert full.stages == empty.stages == n["MainStages"]
     assert result.parameters["threads"] == n["threads"]
-    assert full["waits"] == empty["arrives"] == [f"consumer {group}" for group in range(shape.groups)]
-    assert full["arrives"] == empty["waits"]
+    assert full.waits == empty.arrives == tuple(f"consumer {group}" for group in range(shape.groups))
+    assert full.arrives == empty.waits
     if n["copy"]:
         loaders = 8 if shape.kind == 0 else 4
-        assert (full["pipeline"], full["count"], full["logged"], full["lanes"]) == (
+        assert (full.pipeline, full.count, full.logged, full.lanes) == (
             "PipelineAsync",
             32 * loaders,
             loaders,
             32,
         )
-        assert full["bytes"] == 0
+        assert full.bytes == 0
     else:
         copying = 32 if n["input"] == 5 else 0
-        assert (full["pipeline"], full["count"]) == ("PipelineTmaAsync", 1 + copying)
-        assert full["bytes"] == shape.tile[2] * (shape.tile[0] * n["bytes_A"] + shape.tile[1] * n["bytes_B"])
+        assert (full.pipeline, full.count) == ("PipelineTmaAsync", 1 + copying)
+        assert full.bytes == shape.tile[2] * (shape.tile[0] * n["bytes_A"] + shape.tile[1] * n["bytes_B"])
     if shape.peers == 1:
-        assert (empty["count"], empty["logged"], empty["lanes"]) == (128 * shape.per_phase, 4 * shape.per_phase, 32)
+        assert (empty.count, empty.logged, empty.lanes) == (128 * shape.per_phase, 4 * shape.per_phase, 32)
     else:
-        assert (empty["count"], empty["logged"], empty["lanes"]) == (
+        assert (empty.count, empty.logged, empty.lanes) == (
             shape.peers * shape.per_phase,
             shape.per_phase,
             1,
         )
-        assert empty["unseen"] == (shape.peers - 1) * shape.per_phase
+        assert empty.unseen == (shape.peers - 1) * shape.per_phase
     kept = 1 if shape.kind == 3 else 0
-    assert empty["phases"] == full["phases"] - kept
+    assert empty.phases == full.phases - kept
     if not n["stream_k"] and not n["groups"]:
-        assert full["phases"] == shape.tiles * shape.k_tiles
+        assert full.phases == shape.tiles * shape.k_tiles
     else:
-        assert full["phases"] > n["MainStages"]
+        assert full.phases > n["MainStages"]
 
 
 @pytest.mark.parametrize("log", [log for log in LOGS if config_of(log)["StagesD"] != "0"])
@@ -139,21 +139,21 @@ def test_epilogue_is_the_configuration(log: str) -> None:
     rows, n = table_of(result), shape.numbers
     name = "epilogue load" if n["source"] else "async 2" if n["groups"] else "unused"
     full, empty = rows[name, "full"], rows[name, "empty"]
-    assert (full["stages"], full["count"]) == (n["StagesC"], 32)
-    assert (empty["stages"], empty["count"]) == (n["StagesC"], 128 * shape.per_phase)
+    assert (full.stages, full.count) == (n["StagesC"], 32)
+    assert (empty.stages, empty.count) == (n["StagesC"], 128 * shape.per_phase)
     m, columns = (int(side) for side in shape.config["epilogue_tile"].split("x"))
     subtiles = shape.tile[0] * shape.tile[1] // (m * columns)
     size = 4 if n["input"] == 4 else 2
     if n["source"]:
-        assert full["pipeline"] == "PipelineTransactionAsync"
-        assert full["bytes"] == m * columns * size
-        assert full["phases"] == empty["phases"] and full["phases"] % subtiles == 0
+        assert full.pipeline == "PipelineTransactionAsync"
+        assert full.bytes == m * columns * size
+        assert full.phases == empty.phases and full.phases % subtiles == 0
         if not n["stream_k"] and not n["groups"]:
-            assert full["phases"] == shape.tiles * subtiles
+            assert full.phases == shape.tiles * subtiles
     records = records_of(log)
     assert max(r.values[0] for r in records if r.kind == "tma_store_wait") == n["StagesD"] - 1
     sources = {r.values[1] for r in records if r.kind == "tma_store"}
-    addresses = {int(full["first"]) + 8 * stage for stage in range(n["StagesC"])}
+    addresses = {full.first + 8 * stage for stage in range(n["StagesC"])}
     staged = {r.values[2] for r in records if r.kind == "tma_load" and r.values[1] in addresses}
     assert (sources <= staged) == bool(n["ReuseSmemC"])
 
@@ -165,17 +165,17 @@ def test_orders_and_roles_are_those_of_the_schedule(log: str) -> None:
     assert (("load order", "order") in rows) == (shape.kind in (1, 2) and not n["copy"])
     assert (("math order", "order") in rows) == (shape.kind == 2)
     if shape.kind == 2:
-        assert (rows["math order", "order"]["stages"], rows["math order", "order"]["count"]) == (4, 128)
-    roles = {row["role"]: row["warps"] for row in result.extra["roles"]}
+        assert (rows["math order", "order"].stages, rows["math order", "order"].count) == (4, 128)
+    roles = {row.role: row.warps for row in result.recovered.roles}
     first = n["threads"] // 32 - 4 * shape.groups
-    expected = {f"consumer {g}": list(range(first + 4 * g, first + 4 * g + 4)) for g in range(shape.groups)}
+    expected = {f"consumer {g}": tuple(range(first + 4 * g, first + 4 * g + 4)) for g in range(shape.groups)}
     assert {role: warps for role, warps in roles.items() if role.startswith("consumer")} == expected
     if n["copy"]:
-        assert roles["mainloop load"] == list(range(first))
+        assert roles["mainloop load"] == tuple(range(first))
     if n["groups"]:
-        assert rows["async", "full"]["pipeline"] == "PipelineAsync"
-        assert rows["async", "full"]["arrives"] == ["async producer"]
-        assert roles["async producer"] == [3]
+        assert rows["async", "full"].pipeline == "PipelineAsync"
+        assert rows["async", "full"].arrives == ("async producer",)
+        assert roles["async producer"] == (3,)
 
 
 # ---------------------------------------------------------------- edits
@@ -284,9 +284,7 @@ def test_property_that_an_edit_violates(log: str, property_id: str, said: str, e
 
 def test_kernel_of_one_role_keeps_its_last_stage() -> None:
     """Who fills the stages is who reads them: nobody waits for the last release. With a producer somebody does."""
-    held = {
-        row["part"]: row["phases"] for row in check_log(path_of("tma_one_role")).extra["table"] if row["stages"] == 3
-    }
+    held = {row.part: row.phases for row in check_log(path_of("tma_one_role")).recovered.barriers if row.stages == 3}
     assert held == {"full": 8, "empty": 7}
     cuts = [edit.records for edit in edits_of("ws_mixed", 0) if edit.kind == "cut off"]
     notes = [check_records(cut, "cut.log").findings[0].note for cut in cuts]

@@ -12,8 +12,10 @@ from sm90_verify.engines.check import check
 from sm90_verify.engines.order import order
 from sm90_verify.evidence.frontier.box import ENDLESS, Box, Configuration
 from sm90_verify.evidence.frontier.formula import simplest
-from sm90_verify.evidence.frontier.report import text, to_json
+from sm90_verify.evidence.frontier.report import report
 from sm90_verify.evidence.frontier.run import decide, explore_box
+from sm90_verify.report.as_json import object_of
+from sm90_verify.report.text import text
 from sm90_verify.spec.language.walk import trace
 
 SMALL = Box(
@@ -223,7 +225,7 @@ def frontier():
 
 
 def test_the_report_names_both_differences_with_an_example(frontier):
-    lines = text(frontier).splitlines()
+    lines = text([report(frontier)]).splitlines()
     rejected = lines.index(next(line for line in lines if line.startswith("rejected although safe")))
     accepted = lines.index(next(line for line in lines if line.startswith("accepted although violated")))
     assert "rejected by E:731" in "\n".join(lines[rejected:accepted])
@@ -232,7 +234,7 @@ def test_the_report_names_both_differences_with_an_example(frontier):
 
 
 def test_json_has_every_point_and_traces(frontier):
-    found = json.loads(json.dumps(to_json(frontier)))
+    found = json.loads(json.dumps(object_of(report(frontier))))
     assert len(found["points"]) == 144
     assert {point["verdict"] for point in found["points"]} == {"proved", "violated"}
     for point in found["points"]:

@@ -31,11 +31,13 @@ from log_edits import (
 )
 from log_explained import explains
 
-from sm90_verify.frontends.log.check import CHECKED, check_log, check_records, judge, render_table
+from sm90_verify.frontends.log.check import CHECKED, check_log, check_records, judge
 from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import recover
 from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.report.recovered import tables_of
+from sm90_verify.report.text import text
 from sm90_verify.result import PROPERTIES, Result
 from sm90_verify.spec.errors import SpecError
 
@@ -56,40 +58,40 @@ def test_real_log_is_accepted(log: str) -> None:
 def test_recovered_table_is_the_configuration(log: str) -> None:
     config = config_of(log)
     result = check_log(path_of(log))
-    rows = {(row["ring"], row["part"]): row for row in result.extra["table"]}
+    rows = {(row.ring, row.part): row for row in result.recovered.barriers}
     kind, cluster = int(config["kind"]), [int(n) for n in config["cluster"].split("x")]
     groups = 1 if kind == 0 else 2
     per_phase = 2 if kind == 1 else 1
     k_tiles = int(config["K"]) // 64
     tile = [int(n) for n in config["tile"].split("x")]
     full, empty = rows["mainloop", "full"], rows["mainloop", "empty"]
-    assert (full["pipeline"], full["stages"], full["count"]) == ("PipelineTmaAsync", int(config["MainStages"]), 1)
-    assert full["bytes"] == 2 * (tile[0] + tile[1]) * tile[2]
-    assert full["phases"] == empty["phases"] and full["phases"] % k_tiles == 0
-    assert full["arrives"] == empty["waits"] and full["arrives"][0].startswith("mainloop load")
-    assert full["waits"] == empty["arrives"] == [f"consumer {n}" for n in range(groups)]
+    assert (full.pipeline, full.stages, full.count) == ("PipelineTmaAsync", int(config["MainStages"]), 1)
+    assert full.bytes == 2 * (tile[0] + tile[1]) * tile[2]
+    assert full.phases == empty.phases and full.phases % k_tiles == 0
+    assert full.arrives == empty.waits and full.arrives[0].startswith("mainloop load")
+    assert full.waits == empty.arrives == tuple(f"consumer {n}" for n in range(groups))
     peers = cluster[0] + cluster[1] - 1
     if peers == 1:
-        assert (empty["count"], empty["logged"], empty["lanes"], empty["unseen"]) == (
+        assert (empty.count, empty.logged, empty.lanes, empty.unseen) == (
             128 * per_phase,
             4 * per_phase,
             32,
             0,
         )
     else:
-        assert empty["count"] == peers * per_phase
-        assert (empty["logged"], empty["lanes"], empty["unseen"]) == (per_phase, 1, (peers - 1) * per_phase)
+        assert empty.count == peers * per_phase
+        assert (empty.logged, empty.lanes, empty.unseen) == (per_phase, 1, (peers - 1) * per_phase)
         assert any("CTAs that do not log" in note for note in result.notes)
     assert result.parameters["threads"] == int(config["threads"])
-    loads = [row for row in result.extra["table"] if row["ring"] == "epilogue load" and row["part"] == "full"]
-    stages_c = (loads or [r for r in result.extra["table"] if r["ring"] == "unused" and r["part"] == "full"])[0]
-    assert stages_c["stages"] == int(config["StagesC"])
-    assert stages_c["count"] == 32
+    loads = [row for row in result.recovered.barriers if row.ring == "epilogue load" and row.part == "full"]
+    stages_c = (loads or [r for r in result.recovered.barriers if r.ring == "unused" and r.part == "full"])[0]
+    assert stages_c.stages == int(config["StagesC"])
+    assert stages_c.count == 32
     assert bool(loads) == bool(int(config["source"]))
     if loads:
-        assert loads[0]["pipeline"] == "PipelineTransactionAsync"
-        assert rows["epilogue load", "empty"]["count"] == 128 * per_phase
-        assert loads[0]["phases"] == rows["epilogue load", "empty"]["phases"] > 0
+        assert loads[0].pipeline == "PipelineTransactionAsync"
+        assert rows["epilogue load", "empty"].count == 128 * per_phase
+        assert loads[0].phases == rows["epilogue load", "empty"].phases > 0
     records = records_of(log)
     waits = max(r.values[0] for r in records if r.kind == "tma_store_wait")
     assert waits + 1 == int(config["StagesD"])
@@ -99,12 +101,12 @@ def test_recovered_table_is_the_configuration(log: str) -> None:
     assert (("load order", "order") in rows) == (kind > 0)
     assert (("math order", "order") in rows) == (kind == 2)
     if kind == 2:
-        assert (rows["math order", "order"]["stages"], rows["math order", "order"]["count"]) == (4, 128)
-    expected = {f"consumer {n}": list(range(4 + 4 * n, 8 + 4 * n)) for n in range(groups)}
-    roles = {row["role"]: row["warps"] for row in result.extra["roles"]}
+        assert (rows["math order", "order"].stages, rows["math order", "order"].count) == (4, 128)
+    expected = {f"consumer {n}": tuple(range(4 + 4 * n, 8 + 4 * n)) for n in range(groups)}
+    roles = {row.role: row.warps for row in result.recovered.roles}
     assert {name: warps for name, warps in roles.items() if name.startswith("consumer")} == expected
-    assert roles["mainloop load + epilogue load" if kind == 0 and loads else "mainloop load"] == [0]
-    table = render_table(result)
+    assert roles["mainloop load + epilogue load" if kind == 0 and loads else "mainloop load"] == (0,)
+    table = text([tables_of(result.recovered)])
     assert all(len(line) <= 100 for line in table.split("\n"))
     assert "mainloop" in table and "warp 4-" in table
 
@@ -119,7 +121,7 @@ def test_comments_and_compression_change_nothing(tmp_path: Path) -> None:
     want = check_log(path_of("ws_void"))
     for path in (plain, packed, squeezed):
         got = check_log(str(path))
-        assert (got.verdict, got.extra, got.states) == (want.verdict, want.extra, want.states)
+        assert (got.verdict, got.recovered, got.states) == (want.verdict, want.recovered, want.states)
     assert as_text(records_of("ws_void")).replace(" \n", "\n") == bare.replace(" \n", "\n")
 
 

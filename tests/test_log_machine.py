@@ -301,7 +301,7 @@ def test_every_schedule_of_a_correct_kernel_is_accepted(shape: Shape) -> None:
         records = kernel(shape, random.Random(seed)).run()
         result = check_records(records, "log")
         assert result.verdict == "proved", (seed, result.trace)
-        rows = {(row["ring"], row["part"]): row for row in result.extra["table"]}
-        assert rows["mainloop", "full"]["stages"] == shape.stages
-        assert rows["mainloop", "full"]["phases"] == shape.k_tiles * shape.tiles
-        assert rows["mainloop", "empty"]["lanes"] == 32
+        rows = {(row.ring, row.part): row for row in result.recovered.barriers}
+        assert rows["mainloop", "full"].stages == shape.stages
+        assert rows["mainloop", "full"].phases == shape.k_tiles * shape.tiles
+        assert rows["mainloop", "empty"].lanes == 32

@@ -120,8 +120,8 @@ def test_leaders_and_whole_warps_share_a_phase() -> None:
         ]
     result = check(entries)
     assert result.verdict == "proved"
-    row = result.extra["table"][0]
-    assert (row["count"], row["logged"], row["lanes"], row["phases"]) == (33, 2, 32, 2)
+    row = result.recovered.barriers[0]
+    assert (row.count, row.logged, row.lanes, row.phases) == (33, 2, 32, 2)
     assert_violated(check([e for e in entries if e[1] != "cpasync_barrier_arrive"]), "arrival-count", "adds up")
 
 

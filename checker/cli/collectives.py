@@ -80,6 +80,8 @@ def minimal_wait(options: argparse.Namespace) -> Result:
     chosen = given.pop("mmas_in_flight", None)
     if "pending" in given:
         raise UsageError("--minimal-wait tries every wait_group<N>: leave --pending out")
+    if options.properties:
+        raise UsageError("--minimal-wait asks about all properties: leave --property out")
     if most < 2:
         raise UsageError("--stages: --minimal-wait needs 2 or more")
     lags = (1,) if given.get("form") == "rs" else range(1, min(most, MMA_GROUPS)) if chosen is None else (chosen,)
@@ -91,7 +93,13 @@ def minimal_wait(options: argparse.Namespace) -> Result:
             for pending in range(MMA_GROUPS):
                 model = Mainloop(**given, stages=stages, mmas_in_flight=lag, pending=pending)
                 result = check(
-                    model, command="mainloop", limit=options.limit, timeout=options.timeout, engine=options.engine
+                    model,
+                    command="mainloop",
+                    engine=options.engine,
+                    limit=options.limit,
+                    timeout=options.timeout,
+                    memory=options.memory << 30,
+                    reduced=not options.unreduced,
                 )
                 states, transitions = states + result.states, transitions + result.transitions
                 if result.verdict != PROVED:
@@ -124,5 +132,5 @@ def minimal_wait(options: argparse.Namespace) -> Result:
         transitions,
         time.perf_counter() - start,
         tuple(notes),
-        {"shown": ("stages",)},
+        shown=("stages",),
     )

@@ -1,20 +1,22 @@
-"""verify: reads the command line, asks the engines, writes the answer whole or not at all, and chooses the exit
-code.
-"""
+"""verify: reads the command line, asks the engines, and chooses the exit code."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from sm90_verify.cli.output import Questions, finish, say, tell, write
 from sm90_verify.cli.usage import UsageError, make_parser
-from sm90_verify.files import write_whole
-from sm90_verify.result import EXIT_CANNOT_RUN, EXIT_CODE, Result
+from sm90_verify.result import EXIT_CANNOT_RUN, EXIT_CODE, Definition, Result
 from sm90_verify.spec.errors import SpecError
+
+if TYPE_CHECKING:
+    from sm90_verify.spec.language.pipeline import Pipeline
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,20 +24,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parser = make_parser()
         options = parser.parse_args(arguments)
+    except SpecError as error:
+        say(error)
+        return EXIT_CANNOT_RUN
+    try:
         if options.command is None:
             raise UsageError("which command? see verify --help")
         return _COMMANDS[options.command](options)
-    except SpecError as error:
-        print(f"verify: error: {error}", file=sys.stderr)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        print("verify: error: interrupted", file=sys.stderr)
-    except Exception as error:
-        message = " ".join(str(error).split())
-        print(f"verify: error: internal error, {type(error).__name__}: {message}", file=sys.stderr)
-        if os.environ.get("VERIFY_TRACEBACK"):
-            raise
+    except BaseException as error:
+        say(error)
     return EXIT_CANNOT_RUN
 
 
@@ -58,7 +55,7 @@ def _pipeline(options: argparse.Namespace) -> int:
         if name not in known:
             raise UsageError(f"--{name}: {options.model} has no {name}")
     shown = ["stages", *(name for name in ("consumers",) if name in known), *(s for s in settings if s != "stages")]
-    return _finish([_check(kernel, settings, options, tuple(dict.fromkeys(shown)))], options)
+    return finish([_check(kernel, settings, options, tuple(dict.fromkeys(shown)))], options)
 
 
 def _collective(options: argparse.Namespace) -> int:
@@ -67,18 +64,24 @@ def _collective(options: argparse.Namespace) -> int:
     if getattr(options, "frontier", False):
         return _frontier(options)
     if getattr(options, "minimal_wait", False):
-        return _finish([minimal_wait(options)], options)
+        return finish([minimal_wait(options)], options)
     kernel, settings, shown = choose(options)
-    return _finish([_check(kernel, settings, options, shown)], options)
+    return finish([_check(kernel, settings, options, shown)], options)
 
 
 def _frontier(options: argparse.Namespace) -> int:
     from sm90_verify.evidence.frontier.box import Box
-    from sm90_verify.evidence.frontier.report import text, to_json
+    from sm90_verify.evidence.frontier.report import report
     from sm90_verify.evidence.frontier.run import explore_box
 
     if options.engine != "order":
         raise UsageError(f"--engine {options.engine}: --frontier is decided by order alone: leave --engine out")
+
+    names = ("properties", "limit", "timeout", "memory", "unreduced", "every_step", "void_c", "without")
+    for name in names:
+        if getattr(options, name):
+            option = {"properties": "property", "every_step": "all"}.get(name, name.replace("_", "-"))
+            raise UsageError(f"--{option} means nothing to --frontier: leave it out")
 
     def progress(done: int, of: int) -> None:
         if done % 100 == 0 or done == of:
@@ -98,7 +101,7 @@ def _frontier(options: argparse.Namespace) -> int:
         bytes=sizes,
     )
     frontier = explore_box(box, processes=options.processes, progress=progress)
-    _write(text(frontier) if options.format == "text" else json.dumps(to_json(frontier), indent=1), options.output)
+    write([report(frontier)], options)
     return EXIT_CODE[frontier.verdict]
 
 
@@ -109,53 +112,64 @@ def _spec(options: argparse.Namespace) -> int:
     for name in ("stages", "trips"):
         if getattr(options, name) is not None:
             settings[name] = getattr(options, name)
-    results = []
+    shown = tuple(dict.fromkeys(("stages", *settings)))
+    questions = Questions()
+
+    def about_class(kernel: type[Pipeline]) -> Iterable[Result]:
+        return [_check(kernel, settings, options, shown)]
+
+    def about_file(path: str, name: str) -> Iterable[Result]:
+        for kernel in load_classes(path, name):
+            questions.ask(partial(about_class, kernel))
+        return ()
+
     for text in options.models:
         path, _, name = text.partition(":")
-        for kernel in load_classes(path, name):
-            results.append(_check(kernel, settings, options, tuple(dict.fromkeys(("stages", *settings)))))
-    return _finish(results, options)
+        questions.ask(partial(about_file, path, name))
+    return questions.finish(options)
 
 
 def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, shown: tuple[str, ...]) -> Result:
-    from dataclasses import replace
-
     from sm90_verify.engines.check import check
-    from sm90_verify.engines.table import with_engine
+    from sm90_verify.engines.table import heed, with_engine
 
+    engine = with_engine(options.engine, "smt") if getattr(options, "prove", False) else options.engine
+    kept = not options.limit or options.engine_is_given or heed(engine, "limit")
     result = check(
         kernel(**settings),
         command=options.command,
         properties=options.properties,
-        engine=with_engine(options.engine, "smt") if getattr(options, "prove", False) else options.engine,
-        limit=options.limit,
+        engine=engine,
+        limit=options.limit if kept else 0,
         timeout=options.timeout,
         memory=options.memory << 30,
         reduced=not options.unreduced,
     )
     file = sys.modules[kernel.__module__].__file__ if options.command == "spec" else None
-    model = {} if file is None else {"file": os.path.abspath(file), "class": kernel.__name__}
-    return replace(result, extra={**result.extra, "shown": shown, "model": model})
+    definition = None if file is None else Definition(os.path.abspath(file), kernel.__name__)
+    return replace(result, shown=shown, definition=definition)
 
 
 def _log(options: argparse.Namespace) -> int:
     from sm90_verify.frontends.log.check import check_log
     from sm90_verify.recordings.recording import is_recording, read
 
-    results = []
-    for path in options.files:
-        if is_recording(path):
-            from sm90_verify.recordings.held import check_recording
+    def about_file(path: str) -> Iterable[Result]:
+        if not is_recording(path):
+            return [_bounded(check_log(path), options)]
+        from sm90_verify.recordings.held import check_recording
 
-            results += [_bounded(check_recording(one), options) for one in read(path)]
-        else:
-            results.append(_bounded(check_log(path), options))
-    return _finish(results, options)
+        return [_bounded(check_recording(one), options) for one in read(path)]
+
+    questions = Questions()
+    for path in options.files:
+        questions.ask(partial(about_file, path))
+    return questions.finish(options)
 
 
 def _record(options: argparse.Namespace) -> int:
     from sm90_verify.gpu.record import record_kernels
-    from sm90_verify.recordings.recording import write
+    from sm90_verify.recordings.recording import write as write_recordings
 
     if options.everything == bool(options.kernels):
         raise UsageError("which kernels? name some, or give --all")
@@ -179,16 +193,14 @@ def _record(options: argparse.Namespace) -> int:
         recordings = record_kernels(
             options.kernels, runs=options.runs, seed=options.seed, settings=dict(options.settings)
         )
-    write(recordings, options.output)
+    write_recordings(recordings, options.output)
     hung = sum(run.hangs for one in recordings for run in one.runs)
-    print(f"verify: RECORDED {sum(len(one.runs) for one in recordings)} runs, {hung} of them hang  {options.output}")
+    tell(f"verify: RECORDED {sum(len(one.runs) for one in recordings)} runs, {hung} of them hang  {options.output}")
     return 0
 
 
 def _bounded(result: Result, options: argparse.Namespace) -> Result:
     """The result for the properties that were asked for; open, if the log was longer than the bounds allow."""
-    from dataclasses import replace
-
     from sm90_verify.result import UNDETERMINED, Finding
 
     findings = [finding for finding in result.findings if finding.id in options.properties or not options.properties]
@@ -203,7 +215,7 @@ def _bounded(result: Result, options: argparse.Namespace) -> Result:
 
 
 def _mutants(options: argparse.Namespace) -> int:
-    from sm90_verify.evidence.mutation.report import render, to_object
+    from sm90_verify.evidence.mutation.report import report
     from sm90_verify.evidence.mutation.run import Options, exit_code, run_all
 
     proof_timeout = options.timeout if options.prove else 0.0
@@ -216,8 +228,7 @@ def _mutants(options: argparse.Namespace) -> int:
             lambda line: print(line, file=sys.stderr),
         )
     )
-    text = json.dumps(to_object(scores), indent=1) if options.format == "json" else render(scores, every=options.every)
-    _write(text, options.output)
+    write([report(scores, every=options.every)], options)
     return exit_code(scores)
 
 
@@ -229,29 +240,26 @@ def _replay(options: argparse.Namespace) -> int:
         from sm90_verify.gpu.replay import replay_on_gpu
 
         result = replay_on_gpu(options.trace, result, options.runs)
-    return _finish([result], options)
+    return finish([result], options)
 
 
 def _claims(options: argparse.Namespace) -> int:
     from sm90_verify.evidence.claims.claim import settle
-    from sm90_verify.evidence.claims.report import exit_code, text, to_json
+    from sm90_verify.evidence.claims.report import exit_code, report
     from sm90_verify.evidence.claims.table import chosen
 
     settled = []
     for claim in chosen(options.ids):
         settled.append(settle(claim))
         print(f"claim {claim.id}: {settled[-1].verdict}", file=sys.stderr)
-    if options.format == "json":
-        _write(json.dumps(to_json(settled), indent=1), options.output)
-    else:
-        _write(text(settled, detailed=bool(options.ids), every_step=options.every_step), options.output)
+    write([report(settled, detailed=bool(options.ids), every_step=options.every_step)], options)
     return exit_code(settled)
 
 
 def _explain(options: argparse.Namespace) -> int:
     from sm90_verify.report.explain import explain
 
-    print(explain(options.id))
+    tell(explain(options.id))
     return 0
 
 
@@ -268,48 +276,3 @@ _COMMANDS = {
     "replay": _replay,
     "explain": _explain,
 }
-
-
-# ---------------------------------------------------------------- output
-
-
-def _finish(results: list[Result], options: argparse.Namespace) -> int:
-    """Writes the results; the worst verdict decides: violated over undetermined over proved."""
-    codes = [EXIT_CODE[result.verdict] for result in results]
-    _write(_text(results, options) if options.format == "text" else _json(results), options.output)
-    return max(codes, key=(0, 3, 1).index)
-
-
-def _text(results: list[Result], options: argparse.Namespace) -> str:
-    from sm90_verify.report.text import render
-
-    parts = []
-    for result in results:
-        if "table" in result.extra:
-            from sm90_verify.frontends.log.check import render_table
-
-            parts.append(render_table(result))
-        parts.append(render(result, every_step=getattr(options, "every_step", False)))
-    return "\n".join(parts)
-
-
-def _json(results: list[Result]) -> str:
-    from sm90_verify.report.as_json import to_object
-
-    objects = [to_object(result) for result in results]
-    if len(objects) == 1:
-        return json.dumps(objects[0], indent=1)
-    from sm90_verify.result import worst
-
-    together = {key: objects[0][key] for key in ("schema", "tool", "version", "command")}
-    return json.dumps(
-        {**together, "verdict": worst(result.verdict for result in results), "results": objects}, indent=1
-    )
-
-
-def _write(text: str, path: str | None) -> None:
-    """To standard output, or whole to a file."""
-    if path is None:
-        print(text)
-    else:
-        write_whole(path, f"{text}\n".encode())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from sm90_verify.engines.table import ENGINES, names_of
+from sm90_verify.report.formats import FORMATS
 from sm90_verify.spec.errors import SpecError
 
 MAX_STAGES = 64
@@ -90,6 +91,14 @@ def engines(text: str) -> str:
     except SpecError as error:
         raise argparse.ArgumentTypeError(error.what) from None
     return text
+
+
+class _Given(argparse.Action):
+    """Stores a value, and that it was given."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, values)
+        setattr(namespace, f"{self.dest}_is_given", True)
 
 
 def tile_shape(text: str) -> tuple[int, int, int]:
@@ -285,9 +294,12 @@ def _add_epilogue(parser: argparse.ArgumentParser) -> None:
 
 def _add_common(parser: argparse.ArgumentParser, engine: str = "search") -> None:
     names = f"{', '.join(ENGINES)}, or several joined by + ({engine})"
-    parser.add_argument("--engine", type=engines, default=engine, metavar="NAMES", help=names)
+    parser.add_argument("--engine", action=_Given, type=engines, default=engine, metavar="NAMES", help=names)
+    parser.set_defaults(engine_is_given=False)
     _add_bounds(parser)
-    parser.add_argument("--memory", type=whole(1, 4096), default=0, metavar="GIB", help="default: 3/4 of it")
+    parser.add_argument(
+        "--memory", type=whole(1, 4096), default=0, metavar="GIB", help="of a search (default: 3/4 of what there is)"
+    )
     parser.add_argument(
         "--unreduced", action="store_true", help="search every schedule, even those that nobody can tell apart"
     )
@@ -297,10 +309,10 @@ def _add_common(parser: argparse.ArgumentParser, engine: str = "search") -> None
 
 def _add_bounds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--property", dest="properties", action="append", default=[], metavar="ID", help="default: all")
-    parser.add_argument("--limit", type=whole(1, 10**9), default=0, metavar="STATES")
+    parser.add_argument("--limit", type=whole(1, 10**9), default=0, metavar="STATES", help="that a search visits")
     parser.add_argument("--timeout", type=seconds, default=0.0, metavar="SECONDS")
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--format", choices=tuple(FORMATS), default="text")
     parser.add_argument("-o", dest="output", metavar="FILE", help="write the result there instead of standard output")

@@ -1,1 +1,1 @@
-"""Results as text and as JSON: the only place that lays out what a person reads."""
+"""Reports: lists of sections, and the formats that render them. The only place that lays out what a person reads."""

@@ -1,13 +1,20 @@
-"""Results as the JSON object that scripts rely on: schema 1."""
+"""Reports as the JSON object that scripts rely on: schema 1."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, TypeVar
 
-from sm90_verify.result import Result, Trace, TraceStep
+from sm90_verify.report.of_result import sections_of
+from sm90_verify.report.sections import Execution, Findings, Notes, Record, Report, Section, Verdict
+from sm90_verify.result import Finding, Recovered, Result, Trace, TraceStep, worst
 
 SCHEMA = 1
+TOGETHER = ("schema", "tool", "version", "command")
+"""What the object about several results has of each."""
 
 
 def tool_version() -> str:
@@ -17,37 +24,49 @@ def tool_version() -> str:
         return "0"
 
 
-def header(command: str) -> dict[str, Any]:
-    """What every object begins with."""
-    return {"schema": SCHEMA, "tool": "verify", "version": tool_version(), "command": command}
+def text(reports: Iterable[Report]) -> str:
+    """One object: that of the only report, or one about all of them."""
+    objects = [object_of(report) for report in reports]
+    if len(objects) == 1:
+        return json.dumps(objects[0], indent=1)
+    together = {key: objects[0][key] for key in TOGETHER}
+    verdict = worst(one["verdict"] for one in objects)
+    return json.dumps({**together, "verdict": verdict, "results": objects}, indent=1)
 
 
 def to_object(result: Result) -> dict[str, Any]:
-    """One JSON-able object for a result; `trace` is that of its most severe violation, and every violated property
+    """One JSON-able object for a result."""
+    return object_of(sections_of(result))
+
+
+def object_of(report: Report) -> dict[str, Any]:
+    """One JSON-able object for a report; `trace` is that of its most severe violation, and every violated property
     carries its own as well.
     """
-    properties = []
-    for finding in result.findings:
-        entry: dict[str, Any] = {"id": finding.id, "verdict": finding.verdict}
-        if finding.note:
-            entry["note"] = finding.note
-        if finding.trace is not None:
-            entry["trace"] = trace_object(finding.trace)
-        properties.append(entry)
-    extra = {key: value for key, value in result.extra.items() if key not in ("shown", "model")}
+    record = _only(report, Record)
+    if record is not None:
+        return {**_header(record.command), **record.values}
+    verdict, findings, notes = _known(report, Verdict), _known(report, Findings), _known(report, Notes)
+    execution, recovered = _only(report, Execution), _only(report, Recovered)
+    definition = verdict.definition
+    written = {} if definition is None else {"file": definition.file, "class": definition.name}
+    said = {"reduced": verdict.reduced, "shortest": verdict.shortest}
+    barriers = [] if recovered is None else [asdict(row) for row in recovered.barriers]
+    roles = [] if recovered is None else [asdict(row) for row in recovered.roles]
     return {
-        **header(result.command),
-        "model": {"name": result.model, "parameters": result.parameters, **result.extra.get("model", {})},
-        "verdict": result.verdict,
-        "engine": result.engine,
-        "scope": result.scope,
-        "states": result.states,
-        "transitions": result.transitions,
-        "seconds": round(result.seconds, 4),
-        "properties": properties,
-        "trace": None if result.trace is None else trace_object(result.trace),
-        "notes": list(result.notes),
-        **extra,
+        **_header(verdict.command),
+        "model": {"name": verdict.model, "parameters": verdict.parameters, **written},
+        "verdict": verdict.verdict,
+        "engine": verdict.engine,
+        "scope": verdict.scope,
+        "states": verdict.states,
+        "transitions": verdict.transitions,
+        "seconds": round(verdict.seconds, 4),
+        "properties": [_property(finding) for finding in findings.findings],
+        "trace": None if execution is None else trace_object(execution.trace),
+        "notes": list(notes.notes),
+        **{key: value for key, value in said.items() if value is not None},
+        **({} if recovered is None else {"table": barriers, "roles": roles}),
     }
 
 
@@ -83,3 +102,31 @@ def _step(step: TraceStep) -> dict[str, Any]:
         "changes": step.changes,
         "action": step.action,
     }
+
+
+def _header(command: str) -> dict[str, Any]:
+    """What every object begins with."""
+    return {"schema": SCHEMA, "tool": "verify", "version": tool_version(), "command": command}
+
+
+def _property(finding: Finding) -> dict[str, Any]:
+    entry: dict[str, Any] = {"id": finding.id, "verdict": finding.verdict}
+    if finding.note:
+        entry["note"] = finding.note
+    if finding.trace is not None:
+        entry["trace"] = trace_object(finding.trace)
+    return entry
+
+
+Kind = TypeVar("Kind", bound=Section)
+
+
+def _only(report: Report, kind: type[Kind]) -> Kind | None:
+    return next((section for section in report if isinstance(section, kind)), None)
+
+
+def _known(report: Report, kind: type[Kind]) -> Kind:
+    found = _only(report, kind)
+    if found is None:
+        raise ValueError(f"a report without its {kind.__name__.lower()}")
+    return found

@@ -1,17 +1,28 @@
-"""Settled claims as text and as JSON."""
+"""The report on claims that are settled."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sm90_verify.evidence.claims.claim import DEPENDS, OPEN, Evidence, Settled, place
-from sm90_verify.report.as_json import header, to_object, trace_object
-from sm90_verify.report.text import render, wrap
+from sm90_verify.report.as_json import to_object, trace_object
+from sm90_verify.report.of_result import sections_of
+from sm90_verify.report.sections import (
+    Break,
+    Column,
+    Nested,
+    Paragraph,
+    Record,
+    Report,
+    Section,
+    Table,
+    Tally,
+)
 
-REPLAY = "     replay: "
-"""Where a report says how to replay a trace that has been written to a file; that of a claim has not."""
+LIST = (Column(width=4, right=True), Column(width=12, gap=2), Column(gap=2))
+DETAIL = (Column(width=10), Column(gap=2))
 
 
 def exit_code(settled: Sequence[Settled]) -> int:
@@ -19,47 +30,45 @@ def exit_code(settled: Sequence[Settled]) -> int:
     return 3 if any(one.verdict == OPEN for one in settled) else 0
 
 
-def text(settled: Sequence[Settled], *, detailed: bool, every_step: bool = False) -> str:
-    """A line for each claim (two where a condition belongs to it); in detail, its runs and the trace as well."""
-    lines: list[str] = []
+def report(settled: Sequence[Settled], *, detailed: bool, every_step: bool = False) -> Report:
+    """A row for each claim (two where a condition belongs to it); in detail, its runs and the trace as well."""
+    sections: list[Section] = []
     for one in settled:
-        lines += _headline(one)
+        sections.append(Table(LIST, tuple(_headline(one))))
         if detailed:
-            lines += [*_detail(one), ""]
+            sections += [Table(DETAIL, tuple(_detail(one)), indent=6), Break()]
             if one.shown is not None and one.shown.result.trace is not None:
-                lines += [f"the run at {place(one.shown)}:", "", _shown(one.shown, every_step), ""]
-    lines.append(summary(settled))
-    return "\n".join(lines)
+                sections += [Paragraph(f"the run at {place(one.shown)}:"), Break()]
+                sections += [Nested(_shown(one.shown, every_step)), Break()]
+    return (*sections, _tally(settled), Record("claims", _values(settled)))
 
 
-def summary(settled: Sequence[Settled]) -> str:
+def _tally(settled: Sequence[Settled]) -> Tally:
     """verify: SETTLED 58 claims: 30 hold, 20 refuted, 8 depend  412 runs  61.20 s"""
     counts = [sum(one.verdict == verdict for one in settled) for verdict in ("holds", "refuted", "depends", OPEN)]
     words = f"{counts[0]} hold, {counts[1]} refuted, {counts[2]} depend"
     state, rest = ("SETTLED", "") if not counts[3] else ("UNDETERMINED", f", {counts[3]} undetermined")
     runs = sum(len(one.evidence) for one in settled)
     seconds = sum(one.seconds for one in settled)
-    return f"verify: {state} {len(settled)} claims: {words}{rest}  {runs} runs  {seconds:.2f} s"
+    return Tally(state, f"{len(settled)} claims: {words}{rest}", (f"{runs} runs", f"{seconds:.2f} s"))
 
 
-def _headline(one: Settled) -> list[str]:
-    lines = wrap(f"{one.claim.id:4d}  {one.verdict:<12}  {one.claim.text}", " " * 20)
+def _headline(one: Settled) -> Iterator[tuple[str, ...]]:
+    yield str(one.claim.id), one.verdict, one.claim.text
     if one.verdict == DEPENDS:
-        lines += wrap(f"{'':20}if {one.condition}", " " * 20)
+        yield "", "", f"if {one.condition}"
     if one.claim.scope:
-        lines += wrap(f"{'':20}scope: {one.claim.scope}", " " * 20)
-    return lines
+        yield "", "", f"scope: {one.claim.scope}"
 
 
-def _detail(one: Settled) -> list[str]:
-    lines = wrap(f"      statement   {one.claim.statement}", " " * 18)
-    lines += wrap(f"      because     {one.because}", " " * 18)
+def _detail(one: Settled) -> Iterator[tuple[str, ...]]:
+    yield "statement", one.claim.statement
+    yield "because", one.because
     for label, wanted in (("runs", False), ("beyond", True)):
         for evidence in one.evidence:
             if evidence.point.beyond == wanted:
-                lines += wrap(f"      {label:<10}  {_run(evidence)}", " " * 18)
+                yield label, _run(evidence)
                 label = ""
-    return lines
 
 
 def _run(evidence: Evidence) -> str:
@@ -70,23 +79,20 @@ def _run(evidence: Evidence) -> str:
     return f"{place(evidence)}: {result.verdict}{what}{size}{mark}"
 
 
-def _shown(evidence: Evidence, every_step: bool) -> str:
+def _shown(evidence: Evidence, every_step: bool) -> Report:
     """The counterexample; where a file holds its model, with the command that finds it again."""
     result = evidence.result
     again = ""
-    if "model" in result.extra:
-        file, name = os.path.relpath(result.extra["model"]["file"]), result.extra["model"]["class"]
-        values = ((key, result.parameters[key]) for key in result.extra["shown"])
+    if result.definition is not None:
+        file, name = os.path.relpath(result.definition.file), result.definition.name
+        values = ((key, result.parameters[key]) for key in result.shown)
         settings = "".join(f" --set {key}={int(value) if isinstance(value, bool) else value}" for key, value in values)
-        again = f"\n  again: verify spec {file}:{name}{settings}"
-    lines = render(result, every_step=every_step).splitlines()
-    return "\n".join(line.split(REPLAY)[0] + again if REPLAY in line else line for line in lines)
+        again = f"verify spec {file}:{name}{settings}"
+    return sections_of(result, every_step=every_step, again=again)
 
 
-def to_json(settled: Sequence[Settled]) -> dict[str, Any]:
-    """One object, schema 1."""
+def _values(settled: Sequence[Settled]) -> dict[str, Any]:
     return {
-        **header("claims"),
         "settled": not exit_code(settled),
         "seconds": round(sum(one.seconds for one in settled), 4),
         "claims": [_claim_object(one) for one in settled],

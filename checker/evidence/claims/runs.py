@@ -14,7 +14,7 @@ from sm90_verify.engines.check import check, check_machine
 from sm90_verify.engines.search.engine import ENOUGH
 from sm90_verify.engines.search.explore import explore, is_undetermined, memory_bound
 from sm90_verify.evidence.claims.claim import Point
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Definition, Finding, Result, Trace
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.compile import compile_kernel
@@ -31,8 +31,8 @@ def model(kernel: type[Pipeline], *properties: str, **parameters: Any) -> Callab
 
     def run() -> Result:
         result = check(kernel(**parameters), command=COMMAND, properties=properties)
-        source = {"file": inspect.getfile(kernel), "class": kernel.__name__}
-        return replace(result, extra={**result.extra, "model": source, "shown": tuple(parameters)})
+        definition = Definition(inspect.getfile(kernel), kernel.__name__)
+        return replace(result, definition=definition, shown=tuple(parameters))
 
     return run
 
@@ -71,7 +71,7 @@ def stated(
             exploration.states,
             exploration.transitions,
             time.perf_counter() - start,
-            extra={"shortest": True},
+            shortest=True,
         )
 
     return run

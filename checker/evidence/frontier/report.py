@@ -1,16 +1,29 @@
-"""The frontier as text and as JSON: what is safe, what the assertions say, and where the two differ."""
+"""The report on the frontier: what is safe, what the assertions say, and where the two differ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sm90_verify.evidence.frontier.box import Box, Configuration
 from sm90_verify.evidence.frontier.formula import Formula
 from sm90_verify.evidence.frontier.run import Decided, Frontier, Group, shortest_trace
-from sm90_verify.report.as_json import header, trace_object
-from sm90_verify.report.text import render
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.report.as_json import trace_object
+from sm90_verify.report.of_result import sections_of
+from sm90_verify.report.sections import (
+    Break,
+    Column,
+    Lines,
+    Nested,
+    Paragraph,
+    Record,
+    Report,
+    Section,
+    Table,
+    Tally,
+)
+from sm90_verify.result import UNDETERMINED, VIOLATED, Result
 
 ASSERTIONS = (
     ("E:172", "ReuseSmemC needs StagesD <= StagesC and as many elements in a stage of C as of D"),
@@ -20,46 +33,65 @@ ASSERTIONS = (
 )
 
 
-def text(frontier: Frontier) -> str:
-    """Everything that a person wants to know; the last line is the summary that scripts look for."""
-    lines = [*_summary_of(frontier), "", "safe exactly if"]
-    lines += _table(frontier.groups, lambda group: group.safe, lambda group: len(group.decided))
-    lines += ["", "CUTLASS 4.2's static assertions (E: the collective epilogue, P: the pipelines)"]
-    lines += [f"  {name}  {what}" for name, what in ASSERTIONS]
-    for title, members, formula in _differences(frontier):
-        lines += ["", f"{title}: {len(members)} configurations"]
+COLUMNS = (
+    Column("schedule", 12),
+    Column("reuse", 6),
+    Column("delay", 6),
+    Column("sizes", 14),
+    Column("points", 8, right=True),
+    Column("condition", gap=2),
+)
+
+
+def report(frontier: Frontier) -> Report:
+    """Everything that a person wants to know; for scripts, `points` has every configuration with its verdict and the
+    assertions that reject it.
+    """
+    differences = tuple(_differences(frontier))
+    sections: list[Section] = [*_summary_of(frontier), Break(), Paragraph("safe exactly if")]
+    sections.append(_table(frontier.groups, lambda group: group.safe, lambda group: len(group.decided)))
+    sections += [Break(), Paragraph("CUTLASS 4.2's static assertions (E: the collective epilogue, P: the pipelines)")]
+    sections.append(Table((Column(), Column(gap=2)), ASSERTIONS, indent=2))
+    for difference in differences:
+        members = difference.members
+        sections += [Break(), Paragraph(f"{difference.title}: {len(members)} configurations")]
         if members:
-            lines += _table(frontier.groups, formula, _counter(members))
-            lines += ["", *_example(min(members, key=lambda one: one.configuration.size))]
+            sections += [_table(frontier.groups, difference.chosen, _counter(members)), Break()]
+            sections += _example(difference)
     open_points = [one for one in frontier.decided if one.verdict == UNDETERMINED]
-    lines += [f"undetermined: {describe(one.configuration)}: {one.why}" for one in open_points]
-    word = frontier.verdict.upper()
-    lines += ["", f"verify: {word} epilogue frontier  {len(frontier.decided)} configurations  {frontier.seconds:.1f} s"]
-    return "\n".join(lines)
+    sections += [
+        Lines(tuple(f"undetermined: {describe(one.configuration)}: {one.why}" for one in open_points)),
+        Break(),
+        Tally(
+            frontier.verdict.upper(),
+            "epilogue frontier",
+            (f"{len(frontier.decided)} configurations", f"{frontier.seconds:.1f} s"),
+        ),
+        Record("epilogue", _values(frontier, differences)),
+    ]
+    return tuple(sections)
 
 
-def to_json(frontier: Frontier) -> dict[str, Any]:
-    """The same as one object; `points` has every configuration with its verdict and the assertions that reject it."""
-    differences = {}
-    for title, members, formula in _differences(frontier):
-        smallest = min(members, key=lambda one: one.configuration.size, default=None)
-        result = None if smallest is None else shortest_trace(smallest.configuration)
-        differences[title.replace(" ", "_")] = {
-            "configurations": len(members),
-            "groups": [_group_object(group, formula(group)) for group in frontier.groups],
-            "smallest": None if smallest is None else _object(smallest),
-            "trace": None if result is None or result.trace is None else trace_object(result.trace),
-        }
+def _values(frontier: Frontier, differences: Sequence[Difference]) -> dict[str, Any]:
     return {
-        **header("epilogue"),
         "model": {"name": "epilogue frontier", "parameters": box_object(frontier.box)},
         "verdict": frontier.verdict,
         "engine": "order",
         "seconds": round(frontier.seconds, 2),
         "events": sum(one.events for one in frontier.decided),
         "safe": [_group_object(group, group.safe) for group in frontier.groups],
-        "differences": differences,
+        "differences": {one.title.replace(" ", "_"): _difference_object(one, frontier.groups) for one in differences},
         "points": [_object(one) for one in frontier.decided],
+    }
+
+
+def _difference_object(difference: Difference, groups: Sequence[Group]) -> dict[str, Any]:
+    smallest, result = difference.smallest, difference.example
+    return {
+        "configurations": len(difference.members),
+        "groups": [_group_object(group, difference.chosen(group)) for group in groups],
+        "smallest": None if smallest is None else _object(smallest),
+        "trace": None if result is None or result.trace is None else trace_object(result.trace),
     }
 
 
@@ -85,23 +117,44 @@ def _counter(members: Sequence[Decided]) -> Callable[[Group], int]:
     return lambda group: sum(one.configuration in chosen for one in group.decided)
 
 
-def _differences(frontier: Frontier) -> Iterable[tuple[str, list[Decided], Chosen]]:
-    yield (
+@dataclass(frozen=True)
+class Difference:
+    """Where the verdicts and the assertions differ: the configurations, and the formula of each group for them.
+
+    smallest: of the configurations; example: the violation that it has, if it has one.
+    """
+
+    title: str
+    members: tuple[Decided, ...]
+    chosen: Chosen
+    smallest: Decided | None
+    example: Result | None
+
+
+def _differences(frontier: Frontier) -> Iterable[Difference]:
+    yield _difference(
         "rejected although safe",
-        [one for one in frontier.decided if one.safe and one.rejected],
+        tuple(one for one in frontier.decided if one.safe and one.rejected),
         lambda group: group.rejected_though_safe,
     )
-    yield (
+    yield _difference(
         "accepted although violated",
-        [one for one in frontier.decided if one.verdict == VIOLATED and not one.rejected],
+        tuple(one for one in frontier.decided if one.verdict == VIOLATED and not one.rejected),
         lambda group: group.accepted_though_violated,
     )
 
 
-def _summary_of(frontier: Frontier) -> list[str]:
+def _difference(title: str, members: tuple[Decided, ...], chosen: Chosen) -> Difference:
+    smallest = min(members, key=lambda one: one.configuration.size, default=None)
+    violated = smallest is not None and smallest.verdict == VIOLATED
+    example = shortest_trace(smallest.configuration) if smallest is not None and violated else None
+    return Difference(title, members, chosen, smallest, example)
+
+
+def _summary_of(frontier: Frontier) -> list[Section]:
     box, decided = frontier.box, frontier.decided
     numbers = [
-        f"{name} {_values(values)}"
+        f"{name} {_range(values)}"
         for name, values in (
             ("StagesC", box.stages_c),
             ("StagesD", box.stages_d),
@@ -113,14 +166,18 @@ def _summary_of(frontier: Frontier) -> list[str]:
     events = sum(one.events for one in decided)
     proved = sum(one.safe for one in decided)
     return [
-        f"epilogue: {', '.join(numbers)}, {' '.join(box.schedules)}, reuse {_values(box.reuses)}, "
-        f"delay {_values(box.delays)}, {len(box.bytes)} pairs of stage sizes",
-        f"{len(decided)} configurations: {proved} proved, {len(violated)} violated, each with a trace that was "
-        f"executed; {events} operations",
+        Lines(
+            (
+                f"epilogue: {', '.join(numbers)}, {' '.join(box.schedules)}, reuse {_range(box.reuses)}, "
+                f"delay {_range(box.delays)}, {len(box.bytes)} pairs of stage sizes",
+                f"{len(decided)} configurations: {proved} proved, {len(violated)} violated, each with a trace that was "
+                f"executed; {events} operations",
+            )
+        )
     ]
 
 
-def _values(values: Sequence[Any]) -> str:
+def _range(values: Sequence[Any]) -> str:
     if all(isinstance(value, bool) for value in values):
         return "/".join(str(int(value)) for value in values)
     whole = [value for value in values if isinstance(value, int)]
@@ -129,7 +186,7 @@ def _values(values: Sequence[Any]) -> str:
     return " ".join(map(str, values))
 
 
-def _table(groups: Sequence[Group], formula: Chosen, count: Callable[[Group], int]) -> list[str]:
+def _table(groups: Sequence[Group], formula: Chosen, count: Callable[[Group], int]) -> Table:
     """A line per schedule, reuse, delay and kind of sizes that has any; those that differ in nothing else together."""
     rows: dict[tuple[str, bool, str], list[Group]] = {}
     for group in groups:
@@ -137,15 +194,14 @@ def _table(groups: Sequence[Group], formula: Chosen, count: Callable[[Group], in
             condition = formula(group)
             shown = "no short formula: see the points of --format json" if condition is None else condition.text
             rows.setdefault((group.schedule, group.reuse, shown), []).append(group)
-    lines = [f"  {'schedule':<12} reuse  delay  sizes            points  condition"]
+    lines: list[tuple[str, ...]] = []
     for (schedule, reuse, shown), members in rows.items():
         for part in _rectangles(members):
             delays = "/".join("yes" if delay else "no" for delay in dict.fromkeys(one.delay for one in part))
             sizes = "/".join("equal" if equal else "unequal" for equal in dict.fromkeys(one.equal for one in part))
             points = sum(count(one) for one in part)
-            reused = "yes" if reuse else "no"
-            lines.append(f"  {schedule:<12} {reused:<6} {delays:<6} {sizes:<14} {points:>8}  {shown}")
-    return lines
+            lines.append((schedule, "yes" if reuse else "no", delays, sizes, str(points), shown))
+    return Table(COLUMNS, tuple(lines), indent=2)
 
 
 def _rectangles(members: list[Group]) -> list[list[Group]]:
@@ -154,12 +210,14 @@ def _rectangles(members: list[Group]) -> list[list[Group]]:
     return [members] if len(members) == len(delays) * len(sizes) else [[one] for one in members]
 
 
-def _example(one: Decided) -> list[str]:
-    lines = [f"  smallest: {describe(one.configuration)}"]
-    if one.verdict == PROVED:
-        return [*lines, f"  rejected by {', '.join(one.configuration.rejected_by())}"]
-    result = shortest_trace(one.configuration)
-    return [*lines, *(f"  {line}".rstrip() for line in render(result).splitlines())]
+def _example(difference: Difference) -> list[Section]:
+    if difference.smallest is None:
+        return []
+    configuration = difference.smallest.configuration
+    smallest = Lines((f"  smallest: {describe(configuration)}",))
+    if difference.example is None:
+        return [smallest, Paragraph(f"  rejected by {', '.join(configuration.rejected_by())}")]
+    return [smallest, Nested(sections_of(difference.example), indent=2)]
 
 
 def _group_object(group: Group, formula: Formula | None) -> dict[str, Any]:

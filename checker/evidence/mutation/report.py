@@ -1,4 +1,4 @@
-"""Mutation scores as text for people and as an object for scripts."""
+"""The report on mutation scores."""
 
 from __future__ import annotations
 
@@ -8,56 +8,91 @@ from typing import Any
 from sm90_verify.evidence.mutation.run import Fate, Score, exit_code, total
 from sm90_verify.evidence.mutation.score import DISAGREED, EQUIVALENT, KILLED, REASONS, REFUSED, SURVIVED, UNDECIDED
 from sm90_verify.mutation.operators import OPERATORS
-from sm90_verify.report.as_json import header
+from sm90_verify.report.sections import (
+    Break,
+    Column,
+    Lines,
+    Paragraph,
+    Record,
+    Report,
+    Section,
+    Table,
+    Tally,
+)
 from sm90_verify.result import PROPERTIES
 
 VERDICTS = {0: "proved", 1: "violated", 3: "undetermined"}
 
 
-def render(scores: Sequence[Score], *, every: bool) -> str:
-    """A line a model; by operator and by property; survivors by reason. every: with the fate of each mutant."""
+HEADS = ("mutants", "equiv.", "refused", "killed", "survive", "open", "score")
+SCORES = (Column("model", 44), *(Column(head, 7, right=True) for head in HEADS))
+BY_OPERATOR = (
+    Column("operator", 12),
+    Column("killed", 7, right=True),
+    Column("survive", 7, right=True),
+    Column("what it does", gap=2),
+)
+
+
+def report(scores: Sequence[Score], *, every: bool) -> Report:
+    """A row a model; by operator and by property; survivors by reason. every: with the fate of each mutant."""
     whole = total(scores)
-    heads = ("mutants", "equiv.", "refused", "killed", "survive", "open", "score")
-    lines = [f"{'model':44} " + " ".join(f"{head:>7}" for head in heads)]
-    lines += [_row(score) for score in (*scores, whole)]
-    lines += ["", f"{'operator':12} {'killed':>7} {'survive':>7}  what it does"]
-    for operator, what in OPERATORS.items():
-        killed, survived = whole.by_operator(KILLED)[operator], whole.by_operator(SURVIVED)[operator]
-        if killed or survived:
-            lines.append(f"{operator:12} {killed:7} {survived:7}  {what}")
-    lines += ["", f"{'killed by':16} {'':>7}  {'  '.join(score.label.split()[0] for score in _named(scores))}"]
+    sections: list[Section] = [Table(SCORES, tuple(_row(score) for score in (*scores, whole)))]
+    sections += [Break(), _by_operator(whole), Break(), _killers(_named(scores)), Break(), *_survivors(whole)]
+    for verdict in (DISAGREED, UNDECIDED):
+        sections.append(_fates(scores, verdict))
+    if every:
+        for verdict in (SURVIVED, EQUIVALENT, REFUSED, KILLED):
+            sections += [Break(), _fates(scores, verdict)]
+    what = (
+        f"{whole.decided} not equivalent, {whole.count(KILLED)} killed, score {whole.score:.3f}, "
+        f"{whole.count(SURVIVED)} proved survivors, {whole.count(DISAGREED)} disagreements"
+    )
+    return (*sections, Tally("MUTANTS", what, (f"{whole.seconds:.0f} s",)), Record("mutants", _values(scores)))
+
+
+def _by_operator(whole: Score) -> Table:
+    killed, survived = whole.by_operator(KILLED), whole.by_operator(SURVIVED)
+    rows = ((operator, killed[operator], survived[operator], what) for operator, what in OPERATORS.items())
+    return Table(BY_OPERATOR, tuple((name, str(k), str(s), what) for name, k, s, what in rows if k or s))
+
+
+def _killers(named: Sequence[Score]) -> Table:
+    """A row for each property that kills a mutant, a column for each model."""
+    names = [score.label.split()[0] for score in named]
+    columns = (
+        Column("killed by", 16),
+        Column("", 7, right=True),
+        *(Column(name, len(name), right=True, gap=2) for name in names),
+    )
+    rows = []
     for property in PROPERTIES:
-        counts = [score.killers()[property] for score in _named(scores)]
+        counts = [score.killers()[property] for score in named]
         if any(counts):
-            row = "  ".join(
-                f"{count:>{len(s.label.split()[0])}}" for count, s in zip(counts, _named(scores), strict=True)
-            )
-            lines.append(f"{property:16} {sum(counts):7}  {row}")
+            rows.append((property, str(sum(counts)), *map(str, counts)))
+    return Table(columns, tuple(rows))
+
+
+def _survivors(whole: Score) -> Iterable[Section]:
     unconfirmed = sum(not fate.outcome.confirmed for fate in whole.of(SURVIVED))
-    lines += ["", "survivors, proved by the reduced search, and by the search of every schedule or happens-before"]
-    if unconfirmed:
-        lines[-1] += f" (but {unconfirmed})"
-    lines += [f"{count:7}  {REASONS[reason]}" for reason, count in whole.reasons().most_common()]
+    but = f" (but {unconfirmed})" if unconfirmed else ""
+    yield Paragraph(
+        f"survivors, proved by the reduced search, and by the search of every schedule or happens-before{but}"
+    )
+    reasons = tuple((str(count), REASONS[reason]) for reason, count in whole.reasons().most_common())
+    yield Table((Column(width=7, right=True), Column(gap=2)), reasons)
     read_off = sum(fate.outcome.trips >= 0 for fate in whole.of(SURVIVED))
     if read_off:
-        lines.append(
-            f"{read_off} of these were compared by happens-before, and where a trip count is open for up to "
-            "2 * stages + 1 iterations; the others by all their states"
+        yield Lines(
+            (
+                f"{read_off} of these were compared by happens-before, and where a trip count is open for up to "
+                "2 * stages + 1 iterations; the others by all their states",
+            )
         )
     asked = [fate.outcome.proof for fate in whole.of(SURVIVED) + whole.of(EQUIVALENT) if fate.outcome.proof]
     if asked:
         proved, left = asked.count("proved"), asked.count("undetermined")
-        lines.append(f"Z3 was asked about {len(asked)} survivors and equivalents: {proved} proved, {left} left open")
-    for verdict in (DISAGREED, UNDECIDED):
-        lines += [f"{verdict}: {one}" for score in scores for one in _fates(score, verdict)]
-    if every:
-        for verdict in (SURVIVED, EQUIVALENT, REFUSED, KILLED):
-            lines += ["", *(f"{verdict}: {one}" for score in scores for one in _fates(score, verdict))]
-    lines.append(
-        f"verify: MUTANTS {whole.decided} not equivalent, {whole.count(KILLED)} killed, score {whole.score:.3f}, "
-        f"{whole.count(SURVIVED)} proved survivors, {whole.count(DISAGREED)} disagreements  {whole.seconds:.0f} s"
-    )
-    return "\n".join(lines)
+        yield Paragraph(f"Z3 was asked about {len(asked)} survivors and equivalents: {proved} proved, {left} left open")
 
 
 def _named(scores: Sequence[Score]) -> list[Score]:
@@ -69,24 +104,25 @@ def _named(scores: Sequence[Score]) -> list[Score]:
     ]
 
 
-def _row(score: Score) -> str:
-    counts = (EQUIVALENT, REFUSED, KILLED, SURVIVED)
-    numbers = " ".join(f"{score.count(verdict):7}" for verdict in counts)
+def _row(score: Score) -> tuple[str, ...]:
+    counts = (score.count(verdict) for verdict in (EQUIVALENT, REFUSED, KILLED, SURVIVED))
     open_ones = score.count(UNDECIDED) + score.count(DISAGREED)
-    return f"{score.label:44} {len(score.fates):7} {numbers} {open_ones:7} {score.score:7.3f}"
+    return (score.label, *map(str, (len(score.fates), *counts, open_ones)), f"{score.score:.3f}")
 
 
-def _fates(score: Score, verdict: str) -> Iterable[str]:
-    for fate in score.of(verdict):
-        outcome = fate.outcome
-        why = ": ".join(part for part in (outcome.property, outcome.reason) if part)
-        yield f"{score.label} #{fate.mutant.number} {fate.mutant.text} [{why}]"
+def _fates(scores: Sequence[Score], verdict: str) -> Lines:
+    lines = []
+    for score in scores:
+        for fate in score.of(verdict):
+            outcome = fate.outcome
+            why = ": ".join(part for part in (outcome.property, outcome.reason) if part)
+            lines.append(f"{verdict}: {score.label} #{fate.mutant.number} {fate.mutant.text} [{why}]")
+    return Lines(tuple(lines))
 
 
-def to_object(scores: Sequence[Score]) -> dict[str, Any]:
-    """One JSON-able object: the whole, and each model with all its mutants."""
+def _values(scores: Sequence[Score]) -> dict[str, Any]:
+    """The whole, and each model with all its mutants."""
     return {
-        **header("mutants"),
         "verdict": VERDICTS[exit_code(scores)],
         **_counts(total(scores)),
         "models": [{**_counts(score), "fates": [_fate(fate) for fate in score.fates]} for score in scores],

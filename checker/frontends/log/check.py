@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from sm90_verify.frontends.log.addresses import check_addresses
 from sm90_verify.frontends.log.order import Replay
@@ -18,7 +17,18 @@ from sm90_verify.frontends.log.shape import check_after, check_before
 from sm90_verify.frontends.log.synclog import FIELDS, WARP, Record, read_log
 from sm90_verify.frontends.log.table import Array, Ring, Table, recover
 from sm90_verify.frontends.log.violation import Violation
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
+from sm90_verify.result import (
+    PROVED,
+    UNDETERMINED,
+    VIOLATED,
+    BarrierRow,
+    Finding,
+    Recovered,
+    Result,
+    RoleRow,
+    Trace,
+    TraceStep,
+)
 
 CHECKED = (
     "deadlock",
@@ -70,7 +80,7 @@ def check_records(records: Sequence[Record], path: str, started: float | None = 
         transitions=len(records),
         seconds=time.perf_counter() - started,
         notes=_notes(records, table, replay) if trace is None else (),
-        extra={"table": _rows(table, replay), "roles": _role_rows(table)},
+        recovered=Recovered(_barriers(table, replay), _roles(table)),
     )
 
 
@@ -122,45 +132,44 @@ def _step(record: Record, table: Table, path: str) -> TraceStep:
 # ---------------------------------------------------------------- what was recovered
 
 
-def _rows(table: Table, replay: Replay) -> list[dict[str, Any]]:
-    """One row per array of barriers, JSON-able: what it is for, its count, arrivals, roles, phases seen, bytes."""
-    rows: list[dict[str, Any]] = []
-    for ring in table.rings:
-        for part, array in (("full" if ring.empty else "order", ring.full), ("empty", ring.empty)):
-            if array is not None:
-                rows.append(_row(ring, part, array, table, replay))
-    return rows
+def _barriers(table: Table, replay: Replay) -> tuple[BarrierRow, ...]:
+    """One row per array of barriers."""
+    return tuple(
+        _row(ring, part, array, table, replay)
+        for ring in table.rings
+        for part, array in (("full" if ring.empty else "order", ring.full), ("empty", ring.empty))
+        if array is not None
+    )
 
 
-def _row(ring: Ring, part: str, array: Array, table: Table, replay: Replay) -> dict[str, Any]:
-    arrivals = array.arrivals
-    used = bool(array.arrivers)
-    return {
-        "ring": ring.name,
-        "pipeline": ring.pipeline,
-        "part": part,
-        "stages": len(array.addresses),
-        "first": array.addresses[0],
-        "count": array.count,
-        "logged": arrivals.logged + arrivals.leaders if used and arrivals else 0,
-        "lanes": arrivals.lanes if used and arrivals else 0,
-        "unseen": arrivals.unseen if used and arrivals else 0,
-        "arrives": _role_names(array.arrivers, table),
-        "waits": _role_names(array.waiters, table),
-        "bytes": ring.bytes if part == "full" else 0,
-        "phases": sum(replay.barriers[address].completed for address in array.addresses),
-    }
+def _row(ring: Ring, part: str, array: Array, table: Table, replay: Replay) -> BarrierRow:
+    arrivals = array.arrivals if array.arrivers else None
+    return BarrierRow(
+        ring.name,
+        ring.pipeline,
+        part,
+        stages=len(array.addresses),
+        first=array.addresses[0],
+        count=array.count,
+        logged=arrivals.logged + arrivals.leaders if arrivals else 0,
+        lanes=arrivals.lanes if arrivals else 0,
+        unseen=arrivals.unseen if arrivals else 0,
+        arrives=_role_names(array.arrivers, table),
+        waits=_role_names(array.waiters, table),
+        bytes=ring.bytes if part == "full" else 0,
+        phases=sum(replay.barriers[address].completed for address in array.addresses),
+    )
 
 
-def _role_names(warps: Sequence[int], table: Table) -> list[str]:
-    return list(dict.fromkeys(table.roles.get(warp, "idle") for warp in warps))
+def _role_names(warps: Sequence[int], table: Table) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(table.roles.get(warp, "idle") for warp in warps))
 
 
-def _role_rows(table: Table) -> list[dict[str, Any]]:
+def _roles(table: Table) -> tuple[RoleRow, ...]:
     roles: dict[str, list[int]] = {}
     for warp, role in table.roles.items():
         roles.setdefault(role, []).append(warp)
-    return [{"role": role, "warps": warps} for role, warps in roles.items()]
+    return tuple(RoleRow(role, tuple(warps)) for role, warps in roles.items())
 
 
 def _notes(records: Sequence[Record], table: Table, replay: Replay) -> tuple[str, ...]:
@@ -198,36 +207,3 @@ def _notes(records: Sequence[Record], table: Table, replay: Replay) -> tuple[str
             "no fence.proxy.async is logged: the TMA stores are right only if the async proxy wrote their bytes"
         )
     return tuple(notes)
-
-
-def render_table(result: Result) -> str:
-    """The recovered rings and roles as text, at most 100 columns wide."""
-    head = f"{'ring':<17}{'part':<6}{'stages':>6}{'count':>7}  {'arrivals':<15}{'bytes':>7}{'phases':>7}"
-    lines = [f"{head}  arrive -> wait"]
-    for row in result.extra["table"]:
-        arrivals = f"{row['logged']} x {row['lanes']}" if row["logged"] else "-"
-        if row["unseen"]:
-            arrivals += f" + {row['unseen']}?"
-        who = f"{_short(row['arrives'])} -> {_short(row['waits'])}"
-        lines.append(
-            f"{row['ring']:<17}{row['part']:<6}{row['stages']:>6}{row['count']:>7}  {arrivals:<15}"
-            f"{row['bytes'] or '-':>7}{row['phases']:>7}  {who}"
-        )
-    lines.append("")
-    for role in result.extra["roles"]:
-        lines.append(f"warp {_warps(role['warps'])}: {role['role']}")
-    return "\n".join(line[:100].rstrip() for line in lines)
-
-
-def _short(names: Sequence[str]) -> str:
-    return "+".join(dict.fromkeys(name.split(" ")[0] for name in names)) or "-"
-
-
-def _warps(warps: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for warp in warps:
-        if runs and warp == runs[-1][1] + 1:
-            runs[-1][1] = warp
-        else:
-            runs.append([warp, warp])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

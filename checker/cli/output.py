@@ -1,0 +1,89 @@
+"""What the command writes: answers to standard output or whole to a file, and one line for what cannot be answered."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from sm90_verify.files import write_whole
+from sm90_verify.report.formats import FORMATS
+from sm90_verify.report.sections import Report
+from sm90_verify.result import EXIT_CANNOT_RUN, EXIT_CODE, Result, worst
+from sm90_verify.spec.errors import SpecError
+
+
+def say(error: BaseException) -> None:
+    """One line about what kept a question from being answered."""
+    message = " ".join(str(error).splitlines())
+    if isinstance(error, KeyboardInterrupt):
+        message = "interrupted"
+    elif isinstance(error, SystemExit):
+        message = f"the specification ends the program (SystemExit: {message}): leave sys.exit() out"
+    elif not isinstance(error, SpecError):
+        message = f"internal error, {type(error).__name__}: {message}"
+        if os.environ.get("VERIFY_TRACEBACK"):
+            traceback.print_exception(error)
+    print(f"verify: error: {message}", file=sys.stderr)
+
+
+@dataclass
+class Questions:
+    """Several questions: one that cannot be answered leaves the others, and the exit code is 2."""
+
+    results: list[Result] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def ask(self, about: Callable[[], Iterable[Result]]) -> None:
+        """Takes the results, or says why there are none (once, where the reason is the same)."""
+        try:
+            self.results += about()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            if str(error) not in self.said:
+                say(error)
+            self.said.append(str(error))
+
+    def finish(self, options: argparse.Namespace) -> int:
+        code = finish(self.results, options) if self.results else EXIT_CANNOT_RUN
+        return EXIT_CANNOT_RUN if self.said else code
+
+
+def finish(results: list[Result], options: argparse.Namespace) -> int:
+    """Writes the results; the worst verdict decides: violated over undetermined over proved."""
+    from sm90_verify.report.of_result import sections_of
+
+    every_step = getattr(options, "every_step", False)
+    write([sections_of(result, every_step=every_step) for result in results], options)
+    return EXIT_CODE[worst(result.verdict for result in results)]
+
+
+def write(reports: list[Report], options: argparse.Namespace) -> None:
+    """To standard output, or whole to a file."""
+    text = FORMATS[options.format](reports)
+    if options.output is None:
+        tell(text)
+    else:
+        write_whole(options.output, f"{text}\n".encode())
+
+
+def tell(text: str) -> None:
+    """Prints a text. Raises SpecError if it cannot be written; where nobody reads on, that is no error: the exit code
+    still tells the verdict.
+    """
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        _discard_output()
+    except OSError as error:
+        _discard_output()
+        raise SpecError(f"standard output: {error.strerror}") from None
+
+
+def _discard_output() -> None:
+    """What is left in the buffer is not to fail again when the program ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

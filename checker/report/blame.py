@@ -1,0 +1,118 @@
+"""Which step of a trace is to blame for its violation, and which of the others matter."""
+
+from __future__ import annotations
+
+import re
+
+from sm90_verify.result import Trace, TraceStep
+
+
+def guilty_step(trace: Trace) -> int | None:
+    """The step to blame: for two accesses that are not ordered, the signal by which a role gave the bytes away too
+    early, or the wait for another slot than the one that is accessed; otherwise the last step. None for an empty
+    trace.
+    """
+    if not trace.steps:
+        return None
+    last = len(trace.steps) - 1
+    if trace.blocked:
+        mine = [i for i, step in enumerate(trace.steps) if step.role == trace.blocked[0].role and not _is_loop(step)]
+        return mine[-1] if mine else last
+    if trace.property in ("race", "stale-read"):
+        wrong = _wait_for_another_slot(trace)
+        if wrong is not None:
+            return wrong
+    if trace.property == "race":
+        other = _other_access(trace)
+        if other is not None:
+            given = _signals_of(trace, trace.steps[other].role, other + 1, last)
+            if given:
+                return given[0]
+            early = _signals_of(
+                trace, trace.steps[last].role, _last_wait(trace, trace.steps[last].role, last) + 1, other
+            )
+            if early:
+                return early[-1]
+    return last
+
+
+def _signals_of(trace: Trace, role: str, start: int, stop: int) -> list[int]:
+    """The steps from start to stop by which a role lets others go on."""
+    return [
+        index
+        for index in range(start, stop)
+        if trace.steps[index].role == role
+        and trace.steps[index].op.startswith(("arrive", "bar.", "barrier.cluster.arrive"))
+    ]
+
+
+def _last_wait(trace: Trace, role: str, before: int) -> int:
+    """The last wait that a role has passed before a step, -1 if there is none."""
+    waits = ("wait", "try_wait", "test_wait")
+    mine = (i for i in range(before - 1, -1, -1) if trace.steps[i].role == role)
+    return next((i for i in mine if trace.steps[i].op.startswith(waits)), -1)
+
+
+def _wait_for_another_slot(trace: Trace) -> int | None:
+    """The wait before the last step, if it is on another slot than the access, of an array that has this slot too."""
+    last = len(trace.steps) - 1
+    wait = _last_wait(trace, trace.steps[last].role, last)
+    slots = {slot for _, slot in _objects(trace.steps[last])}
+    if wait < 0 or "" in slots:
+        return None
+    everywhere = {one for step in trace.steps for one in _objects(step)}
+    for base, slot in _objects(trace.steps[wait]):
+        elsewhere = slot and slot not in slots and any((base, other) in everywhere for other in slots)
+        accessed = any(step.role == trace.steps[last].role for step in trace.steps[wait + 1 : last])
+        if elsewhere and not accessed:
+            return wait
+    return None
+
+
+def _other_access(trace: Trace) -> int | None:
+    """The latest earlier step of another role on the bytes that the last step touches."""
+    touched = _objects(trace.steps[-1])
+    for index in range(len(trace.steps) - 2, -1, -1):
+        step = trace.steps[index]
+        if step.role != trace.steps[-1].role and step.role != "copies" and touched & _objects(step):
+            return index
+    return None
+
+
+def that_matter(trace: Trace) -> tuple[int, ...]:
+    """The steps that matter: not the decisions of trip-count loops, and not the same things in another stage than the
+    one to blame.
+    """
+    if not trace.steps:
+        return ()
+    last = len(trace.steps) - 1
+    always = {last, guilty_step(trace), _last_wait(trace, trace.steps[last].role, last)}
+    objects = [_objects(step) for step in trace.steps]
+    bases = {base for base, _ in objects[last]}
+    slots = {slot for _, slot in objects[last]}
+    same_kind = {base for one in objects for base, slot in one if slot in slots} | bases
+
+    def matters(index: int) -> bool:
+        if index in always or _is_loop(trace.steps[index]):
+            return index in always
+        if trace.property == "deadlock" or not objects[index]:
+            return True
+        return any(slot in slots or base not in same_kind for base, slot in objects[index])
+
+    return tuple(index for index in range(len(trace.steps)) if matters(index))
+
+
+def _objects(step: TraceStep) -> set[tuple[str, str]]:
+    """(array, slot) of each object of a step."""
+    found = set()
+    for name in step.object.split(","):
+        match = re.fullmatch(r"(.+)\[(\d+)\]", name)
+        if match:
+            found.add((match.group(1), match.group(2)))
+        elif name:
+            found.add((name, ""))
+    return found
+
+
+def _is_loop(step: TraceStep) -> bool:
+    return step.op.startswith("next iteration")

@@ -1,0 +1,116 @@
+"""The sections of one Result: what is violated and how, what holds, what is open, and the verdict."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import replace
+
+from sm90_verify.report.blame import guilty_step, that_matter
+from sm90_verify.report.explain import what_is
+from sm90_verify.report.sections import (
+    Because,
+    Break,
+    Excerpt,
+    Execution,
+    Findings,
+    Headline,
+    Notes,
+    Report,
+    Row,
+    Schedule,
+    Section,
+    SourceLine,
+    Stuck,
+    Verdict,
+)
+from sm90_verify.result import PROPERTIES, Result, Trace, TraceStep
+
+
+def sections_of(result: Result, *, every_step: bool = False, again: str | None = None) -> Report:
+    """The report on a result. every_step: all of its trace, not only those that matter. again: as in Execution."""
+    sections: list[Section] = [] if result.recovered is None else [result.recovered]
+    if result.trace is not None:
+        sections += _counterexample(result.trace, every_step)
+        sections += [Execution(result.trace, bool(result.shortest), again), Break()]
+    sections += [
+        Findings(result.findings, result.trace),
+        Notes(result.notes),
+        Verdict(
+            result.command,
+            result.model,
+            result.parameters,
+            result.verdict,
+            result.engine,
+            result.scope,
+            result.states,
+            result.transitions,
+            result.seconds,
+            result.shown,
+            result.definition,
+            result.reduced,
+            result.shortest,
+        ),
+    ]
+    return tuple(sections)
+
+
+def _counterexample(trace: Trace, every_step: bool) -> list[Section]:
+    sections: list[Section] = [Headline(trace.property, title_of(trace))]
+    told = replace(trace, steps=(*trace.steps, *trace.next))
+    guilty = guilty_step(told)
+    blamed = next((entry for entry in trace.blocked if entry.to_blame and entry.line), None)
+    if blamed is not None:
+        sections.append(_excerpt(trace, blamed.file, blamed.line, blamed.role))
+    elif guilty is not None:
+        step = told.steps[guilty]
+        sections.append(_excerpt(trace, step.file, step.line, step.role))
+    sections.append(_schedule(told, len(trace.steps), every_step))
+    if trace.blocked:
+        sections.append(Stuck(trace.blocked))
+    because = trace.because.partition(" -- ")[2] if trace.blocked else trace.because
+    return [*sections, Because(because)] if because else sections
+
+
+def title_of(trace: Trace) -> str:
+    """What is violated, in general; a deadlock names who is stuck."""
+    if trace.blocked:
+        names = [entry.role for entry in trace.blocked]
+        who = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        return f"{who} can never run again"
+    return what_is(trace.property) if trace.property in PROPERTIES else trace.because
+
+
+def _excerpt(trace: Trace, file: str, blamed: int, role: str) -> Excerpt:
+    """The line to blame and its neighbours, with the steps of the role that executed them."""
+    executed = {
+        step.line: number for number, step in enumerate(trace.steps, 1) if step.file == file and step.role == role
+    }
+    lines = [
+        SourceLine(number, text, executed.get(number, 0))
+        for number in range(blamed - 1, blamed + 2)
+        if (text := linecache.getline(file, number).rstrip()).strip()
+    ]
+    return Excerpt(file, blamed, tuple(lines))
+
+
+def _schedule(told: Trace, taken: int, every_step: bool) -> Schedule:
+    """Steps beyond those that were taken are what comes next."""
+    chosen = tuple(range(len(told.steps))) if every_step else that_matter(told)
+    rows = tuple(_row(told.steps[index], index + 1, taken) for index in chosen)
+    return Schedule(rows, len(told.steps) - len(rows))
+
+
+def _row(step: TraceStep, number: int, taken: int) -> Row:
+    does = f"{step.op} {step.object}".strip()
+    shown = number if number <= taken else 0
+    return Row(shown, number >= taken, step.line, step.role, does, _changes(step))
+
+
+def _changes(step: TraceStep) -> str:
+    """`full[0] pending 1->0 bytes 0->16384` from the names of variables."""
+    by_object: dict[str, list[str]] = {}
+    for name, change in step.changes.items():
+        thing, _, part = name.rpartition(".")
+        words = {"tx": "bytes", "flight": "in flight"}.get(part, part)
+        by_object.setdefault(thing, []).append(f"{words} {change}")
+    return "  ".join(f"{thing} {' '.join(parts)}" for thing, parts in by_object.items())

@@ -1,0 +1,208 @@
+"""What a report consists of: a list of sections, each one thing to tell, which every format renders.
+
+Nothing here knows columns or tags. Those that tell of a Result keep its data, so that a format for scripts loses
+nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from sm90_verify.result import Blocked, Definition, Finding, Recovered, Trace
+
+# ---------------------------------------------------------------- a result
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What is violated, in a sentence."""
+
+    property: str
+    title: str
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of a user's file. step: the last step that executed it, 0 if none did."""
+
+    number: int
+    text: str
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """The line to blame and its neighbours."""
+
+    file: str
+    line: int
+    lines: tuple[SourceLine, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A step of a schedule that matters. number: 0 if it is what comes next. marked: where the violation is."""
+
+    number: int
+    marked: bool
+    line: int
+    role: str
+    does: str
+    changes: str
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The steps that matter, and how many do not."""
+
+    rows: tuple[Row, ...]
+    hidden: int
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """The roles that can never run again."""
+
+    roles: tuple[Blocked, ...]
+
+
+@dataclass(frozen=True)
+class Because:
+    """Why it is a violation, in a sentence."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Execution:
+    """The whole trace. again: the command that finds it again, "" if there is none; None if the trace is to be written
+    to a file and replayed.
+    """
+
+    trace: Trace
+    shortest: bool
+    again: str | None = None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The verdict on each property. led: the trace that the headline is about."""
+
+    findings: tuple[Finding, ...]
+    led: Trace | None = None
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences beside the verdict."""
+
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on one model, and the figures that belong to it, as in a Result."""
+
+    command: str
+    model: str
+    parameters: dict[str, Any]
+    verdict: str
+    engine: str
+    scope: dict[str, Any]
+    states: int
+    transitions: int
+    seconds: float
+    shown: tuple[str, ...]
+    definition: Definition | None
+    reduced: bool | None
+    shortest: bool | None
+
+
+# ---------------------------------------------------------------- many results
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Text. hang: how far its second line is indented, in columns."""
+
+    text: str
+    hang: int = 0
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines that stay whole, each to be found by its words."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Break:
+    """What follows is another part."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table. width: in characters, 0 for the last one, which takes what is left. gap: to its left."""
+
+    name: str = ""
+    width: int = 0
+    right: bool = False
+    gap: int = 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells, with the names of the columns above them unless none has a name. indent: of all of it."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    indent: int = 0
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A report inside another one."""
+
+    sections: tuple[Section, ...]
+    indent: int = 0
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What came out of many results: a word, what it is about, and figures."""
+
+    word: str
+    what: str
+    figures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A report about many results as keys and values: for scripts, not for people."""
+
+    command: str
+    values: dict[str, Any]
+
+
+Section: TypeAlias = (
+    Headline
+    | Excerpt
+    | Schedule
+    | Stuck
+    | Because
+    | Execution
+    | Findings
+    | Notes
+    | Verdict
+    | Recovered
+    | Paragraph
+    | Lines
+    | Break
+    | Table
+    | Nested
+    | Tally
+    | Record
+)
+Report: TypeAlias = tuple[Section, ...]
