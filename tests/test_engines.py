@@ -16,6 +16,7 @@ from sm90_verify.cli.main import main
 from sm90_verify.engines.check import check, check_machine
 from sm90_verify.engines.combine import Contradiction, combine
 from sm90_verify.engines.engine import Answer, Question, Subject
+from sm90_verify.engines.smt.bounded import Bounded
 from sm90_verify.engines.table import ENGINES, names_of, with_engine
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding
 from sm90_verify.spec.cutlass.classes import PIPELINES
@@ -56,6 +57,7 @@ class Claims:
     """An engine that gives the same verdict on everything."""
 
     needs = "machine"
+    heeds = ()
 
     def __init__(self, name, verdict):
         self.name, self.verdict = name, verdict
@@ -133,6 +135,50 @@ def test_unknown_properties_are_refused():
             check(HandsOver(), engine=words, properties=("named-barrier",))
 
 
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [({"limit": 5}, "--limit"), ({"memory": 1 << 30}, "--memory"), ({"reduced": False}, "--unreduced")],
+)
+def test_a_bound_that_no_engine_heeds_is_refused(given, option):
+    for words, named in (("order", "order"), ("smt", "smt"), ("order+smt", "order and smt")):
+        with pytest.raises(SpecError) as error:
+            check(HandsOver(), engine=words, **given)
+        text = str(error.value)
+        assert f"({option}) means nothing to {named}: leave it out, or choose search" in text
+    assert check(HandsOver(), engine="search+order", **given).findings
+    assert all(bound in ENGINES["search"]().heeds for bound in given)
+
+
+def test_the_command_refuses_it_with_one_line(capsys):
+    file = f"{__file__}:HandsOver"
+    for option in (["--limit", "5"], ["--memory", "1"], ["--unreduced"]):
+        assert main(["spec", file, "--engine", "order", *option]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert f"({option[0]}) means nothing to order" in err
+        assert main(["spec", file, "--engine", "order", "--prove", *option]) == 2
+        assert main(["spec", file, "--engine", "order+search", *option]) in (0, 3)
+        capsys.readouterr()
+    assert main(["spec", file, "--engine", "order", "--timeout", "9"]) == 0
+
+
+def test_every_command_takes_a_limit_that_its_own_engine_keeps_by_visiting_no_states(capsys):
+    sizes = ["epilogue", "--schedule", "ws", "--stages-c", "1", "--stages-d", "1", "--subtiles", "1", "--tiles", "1"]
+    assert main([*sizes, "--limit", "1"]) == 0
+    assert main([*sizes, "--limit", "1", "--engine", "search"]) == 3
+    assert main([*sizes, "--limit", "1", "--engine", "order"]) == 2
+    assert main([*sizes, "--unreduced"]) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--limit", "5"], ["--timeout", "5"], ["--memory", "1"], ["--unreduced"], ["--property", "race"], ["--all"]],
+)
+def test_the_frontier_refuses_what_it_does_not_heed(arguments, capsys):
+    assert main(["epilogue", "--frontier", "--schedule", "ws", *arguments]) == 2
+    assert f"{arguments[0]} means nothing to --frontier" in capsys.readouterr().err
+
+
 # ---------------------------------------------------------------- answers
 
 
@@ -157,8 +203,8 @@ def test_the_figures_are_those_of_the_first_engine():
     both = check(HandsOver(), engine="search+order")
     assert (both.states, both.transitions) == (search.states, search.transitions)
     assert (order.states, order.transitions) == (0, 5)
-    assert both.extra == search.extra == {"reduced": True, "shortest": False}
-    assert order.extra == {}
+    assert (both.reduced, both.shortest) == (search.reduced, search.shortest) == (True, False)
+    assert (order.reduced, order.shortest) == (None, None)
 
 
 def test_bounds_reach_every_engine():
@@ -222,6 +268,29 @@ def test_a_trace_is_the_shortest_only_if_its_engine_says_so():
     assert combine((exact, other)).shortest
     assert not combine((other, exact)).shortest
     assert not combine((open_one, other)).shortest
+
+
+class Stuck(Pipeline):
+    """Waits for ever; one that polls instead may have a shorter schedule than bounded search sees."""
+
+    polls = False
+    never = barrier(arrivals=1)
+
+    @role(warps=1)
+    def waiter(self):
+        if not self.polls or not (yield self.never.test_wait(0)):
+            yield self.never.wait(0)
+
+
+def test_z3_calls_a_trace_the_shortest_only_where_bounded_search_found_it(monkeypatch):
+    proved, wrong = (check(HandsOver(waits=waits), engine="smt") for waits in (True, False))
+    assert (proved.verdict, proved.shortest) == (PROVED, False)
+    assert (wrong.verdict, wrong.shortest) == (VIOLATED, True)
+    assert check(Stuck(), engine="smt", properties=("deadlock",)).shortest
+    assert not check(Stuck(polls=True), engine="smt", properties=("deadlock",)).shortest
+    monkeypatch.setattr("sm90_verify.engines.smt.induction.deepen", lambda *_, **__: Bounded())
+    walked = check(Stuck(), engine="smt", properties=("deadlock",))
+    assert (walked.verdict, walked.shortest) == (VIOLATED, False)
 
 
 def test_no_note_comes_twice():

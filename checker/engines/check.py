@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from sm90_verify.engines.combine import combine
-from sm90_verify.engines.engine import Answer, Engine, Question, Subject
-from sm90_verify.engines.table import ENGINES, names_of
+from sm90_verify.engines.engine import Answer, Bound, Engine, Question, Subject
+from sm90_verify.engines.table import ENGINES, heeding, names_of
 from sm90_verify.result import PROPERTIES, PROVED, Result
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -20,6 +20,14 @@ from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.model.validate import validate
+
+OPTIONS: dict[Bound, str] = {
+    "limit": "limit (--limit)",
+    "timeout": "timeout (--timeout)",
+    "memory": "memory (--memory)",
+    "reduced": "reduced=False (--unreduced)",
+}
+"""What the bounds of a question are called in Python and by the command."""
 
 
 def check(
@@ -39,7 +47,8 @@ def check(
     states, timeout: seconds of each engine, memory: bytes (0: no bound, or the engine's own). reduced: search first
     without the schedules that nobody can tell apart, and only if anything is wrong there again with all of them, for
     the shortest trace of every property. command: the word that the result carries. Raises SpecError for a
-    specification without a meaning, an unknown property or engine, and a question that the engine cannot be asked.
+    specification without a meaning, an unknown property or engine, a question that the engine cannot be asked, and a
+    bound that none of the engines heeds.
     """
     question = Question(Subject(kernel_of(pipeline)), tuple(properties), limit, timeout, memory, reduced)
     return _ask(question, engine, command)
@@ -78,6 +87,7 @@ def _ask(question: Question, words: str, command: str) -> Result:
     engines = [ENGINES[name]() for name in names_of(words)]
     for engine in engines:
         _must_have(question.subject, engine)
+    _must_be_heeded(question, engines)
     question = replace(question, together=any(engine.needs == "machine" for engine in engines))
     answers: list[Answer] = []
     for engine in engines:
@@ -95,13 +105,28 @@ def _ask(question: Question, words: str, command: str) -> Result:
         answer.transitions or answer.events,
         time.perf_counter() - start,
         answer.notes,
-        _extra(answer),
+        reduced=answer.reduced,
+        shortest=answer.shortest,
     )
 
 
 def _must_have(subject: Subject, engine: Engine) -> None:
     if engine.needs == "programs" and subject.kernel is None:
         raise SpecError(f"engine {engine.name!r} reads programs, and {subject.name} is a Machine alone: leave it out")
+
+
+def _must_be_heeded(question: Question, engines: Sequence[Engine]) -> None:
+    given: dict[Bound, bool] = {
+        "limit": question.limit > 0,
+        "timeout": question.timeout > 0,
+        "memory": question.memory > 0,
+        "reduced": not question.reduced,
+    }
+    for bound, is_given in given.items():
+        if is_given and not any(bound in engine.heeds for engine in engines):
+            names = " and ".join(engine.name for engine in engines)
+            others = " or ".join(heeding(bound))
+            raise SpecError(f"{OPTIONS[bound]} means nothing to {names}: leave it out, or choose {others}")
 
 
 def _covered(answers: Sequence[Answer]) -> bool:
@@ -115,9 +140,3 @@ def _covered(answers: Sequence[Answer]) -> bool:
 def _trips(parameters: dict[str, Any]) -> Any:
     trips = parameters.get("trips")
     return "all" if trips in ("all", "forever") else trips
-
-
-def _extra(answer: Answer) -> dict[str, Any]:
-    """What the engines say about their own search, as far as they do."""
-    said = {"reduced": answer.reduced, "shortest": answer.shortest}
-    return {key: value for key, value in said.items() if value is not None}

@@ -96,14 +96,23 @@ class Answer:
     shortest: bool | None = None
 
 
+Bound = Literal["limit", "timeout", "memory", "reduced"]
+"""What a question says about the way to its answer: a bound on states, seconds or bytes, and reduced=False."""
+
+
 class Engine(Protocol):
-    """A way to decide. needs: what it reads of the subject, the programs of a kernel or any Machine."""
+    """A way to decide. needs: what it reads of the subject, the programs of a kernel or any Machine. heeds: which
+    bounds of a question mean anything to it.
+    """
 
     @property
     def name(self) -> str: ...
 
     @property
     def needs(self) -> Literal["programs", "machine"]: ...
+
+    @property
+    def heeds(self) -> tuple[Bound, ...]: ...
 
     def answer(self, question: Question) -> Answer:
         """Decides every property that is asked; undetermined is always an answer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm90_verify.engines.engine import Engine
+from sm90_verify.engines.engine import Bound, Engine
 from sm90_verify.spec.errors import SpecError
 
 
@@ -39,6 +39,16 @@ def names_of(words: str) -> tuple[str, ...]:
         if chosen.count(name) > 1:
             raise SpecError(f"the engine {name!r} is named twice in {words!r}: name each once")
     return tuple(name for name in ENGINES if name in chosen)
+
+
+def heeding(bound: Bound) -> tuple[str, ...]:
+    """The engines to which a bound of a question means anything."""
+    return tuple(name for name, make in ENGINES.items() if bound in make().heeds)
+
+
+def heed(words: str, bound: Bound) -> bool:
+    """Whether a bound means anything to one of these engines."""
+    return any(bound in ENGINES[name]().heeds for name in names_of(words))
 
 
 def with_engine(words: str, name: str) -> str:

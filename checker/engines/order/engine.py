@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sm90_verify.engines.engine import Answer, Question
+from sm90_verify.engines.engine import Answer, Bound, Question
 from sm90_verify.engines.order import Outcome, confirm, order
 from sm90_verify.engines.shown import finding
 from sm90_verify.result import UNDETERMINED, VIOLATED, Finding
@@ -16,6 +16,7 @@ class OrderEngine:
 
     name = "order"
     needs: Literal["programs"] = "programs"
+    heeds: tuple[Bound, ...] = ("timeout",)
 
     def answer(self, question: Question) -> Answer:
         """The Machine is compiled only if there is something to execute on it, or for other engines anyway."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sm90_verify.engines.engine import Answer, Question
+from sm90_verify.engines.engine import Answer, Bound, Question
 from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined, memory_bound
 from sm90_verify.engines.shown import finding
 from sm90_verify.spec.model.machine import LIMIT, Machine
@@ -20,6 +20,7 @@ class SearchEngine:
 
     name = "search"
     needs: Literal["machine"] = "machine"
+    heeds: tuple[Bound, ...] = ("limit", "timeout", "memory", "reduced")
 
     def answer(self, question: Question) -> Answer:
         machine, limit, timeout = question.subject.machine, question.limit, question.timeout

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sm90_verify.engines.engine import Answer, Question
+from sm90_verify.engines.engine import Answer, Bound, Question
 from sm90_verify.engines.shown import finding
-from sm90_verify.engines.smt.induction import prove
+from sm90_verify.engines.smt.induction import Proof, prove
 from sm90_verify.result import PROVED, UNDETERMINED, Finding
+from sm90_verify.spec.model.machine import Machine
 
 PROOF_TIMEOUT = 60.0
 """Seconds for a proof unless the question says otherwise."""
@@ -18,6 +19,7 @@ class SmtEngine:
 
     name = "smt"
     needs: Literal["machine"] = "machine"
+    heeds: tuple[Bound, ...] = ("timeout",)
 
     def answer(self, question: Question) -> Answer:
         machine, asked = question.subject.machine, question.asked()
@@ -34,4 +36,12 @@ class SmtEngine:
                     property, UNDETERMINED, note="a role may wait for ever for arrivals that nobody can bring"
                 )
             findings.append(one)
-        return Answer(self.name, tuple(findings), tuple(proof.notes), shortest=True)
+        return Answer(self.name, tuple(findings), tuple(proof.notes), shortest=_shortest(machine, proof))
+
+
+def _shortest(machine: Machine, proof: Proof) -> bool:
+    """Whether there is a violation and no shorter one of its property: bounded search looks at lengths in their order,
+    but does not see a role that polls for ever, so that where one could, a deadlock may have a shorter schedule.
+    """
+    polls = "deadlock" in proof.violations and any(action.fails for action in machine.actions)
+    return bool(proof.violations) and not proof.long and not polls
