@@ -10,8 +10,10 @@ import pytest
 from log_edits import records_of, renumbered, with_value
 from test_log_machine import Shape, idle, kernel, producer
 
-from sm90_verify.frontends.log.check import check_records, render_table
+from sm90_verify.frontends.log.check import check_records
 from sm90_verify.frontends.log.synclog import Record
+from sm90_verify.report.recovered import tables_of
+from sm90_verify.report.text import text
 from sm90_verify.result import Result
 
 Entry = tuple[int, str, tuple[int, ...]]
@@ -301,7 +303,7 @@ def test_a_stage_that_is_stored_again(fence: str, verdict: str) -> None:
 
 def test_what_is_told_of_a_log() -> None:
     good = check(one_tile())
-    told = render_table(good)
+    told = text([tables_of(good.recovered)])
     assert "warp 0: barrier load" in told and "warp 4-7: consumer 0" in told
     assert [note.split(":")[0] for note in good.notes] == [
         "logged",
