@@ -1,31 +1,40 @@
 """Proves that the asynchronous pipelines inside Hopper (SM90) kernels cannot hang and cannot race.
 
-A kernel's synchronisation is written down as a class:
+A kernel's synchronisation is written down as a class, and checked:
 
-    from sm90_verify import Pipeline, barrier, check, role, tile
+    from sm90_verify import Pipeline, barrier, check, render, role, tile
 
     class DoubleBuffer(Pipeline):
         ...
 
     result = check(DoubleBuffer(stages=2))
-    print(result.verdict)
+    print(result.verdict, render(result))
 
-What is listed in `__all__` is the public interface; everything else may change. Names are loaded when they are first
-used, so that importing the package costs nothing.
+What is listed in `__all__` is the public interface, described name by name in docs/api.md; everything else may change.
+A name is loaded when it is first used, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sm90_verify.counterexample.replay import replay
+    from sm90_verify.counterexample.replay import replay, replay_trace
     from sm90_verify.engines.check import check
     from sm90_verify.frontends.log.check import check_log
     from sm90_verify.report.explain import explain
     from sm90_verify.report.text import render
-    from sm90_verify.result import Blocked, Finding, Result, Trace, TraceStep
+    from sm90_verify.result import (
+        PROPERTIES,
+        PROVED,
+        UNDETERMINED,
+        VIOLATED,
+        Blocked,
+        Finding,
+        Result,
+        Trace,
+        TraceStep,
+    )
     from sm90_verify.spec.cutlass.pipelines import (
         OrderedSequenceBarrier,
         PipelineAsync,
@@ -35,15 +44,21 @@ if TYPE_CHECKING:
     )
     from sm90_verify.spec.errors import SpecError
     from sm90_verify.spec.language.declarations import Body, barrier, role, tile
+    from sm90_verify.spec.language.handles import Barrier, Tile
+    from sm90_verify.spec.language.layout import Component
     from sm90_verify.spec.language.pipeline import Pipeline
     from sm90_verify.spec.language.state import PipelineState
     from sm90_verify.spec.model.kernel import Threads
 
 _HOME = {
+    "Barrier": "spec.language.handles",
     "Blocked": "result",
     "Body": "spec.language.declarations",
+    "Component": "spec.language.layout",
     "Finding": "result",
     "OrderedSequenceBarrier": "spec.cutlass.pipelines",
+    "PROPERTIES": "result",
+    "PROVED": "result",
     "Pipeline": "spec.language.pipeline",
     "PipelineAsync": "spec.cutlass.pipelines",
     "PipelineState": "spec.language.state",
@@ -53,22 +68,32 @@ _HOME = {
     "Result": "result",
     "SpecError": "spec.errors",
     "Threads": "spec.model.kernel",
+    "Tile": "spec.language.handles",
     "Trace": "result",
     "TraceStep": "result",
+    "UNDETERMINED": "result",
+    "VIOLATED": "result",
     "barrier": "spec.language.declarations",
     "check": "engines.check",
     "check_log": "frontends.log.check",
     "explain": "report.explain",
     "render": "report.text",
     "replay": "counterexample.replay",
+    "replay_trace": "counterexample.replay",
     "role": "spec.language.declarations",
     "tile": "spec.language.declarations",
 }
 """The module of each public name."""
 
 __all__ = [
+    "PROPERTIES",
+    "PROVED",
+    "UNDETERMINED",
+    "VIOLATED",
+    "Barrier",
     "Blocked",
     "Body",
+    "Component",
     "Finding",
     "OrderedSequenceBarrier",
     "Pipeline",
@@ -80,6 +105,7 @@ __all__ = [
     "Result",
     "SpecError",
     "Threads",
+    "Tile",
     "Trace",
     "TraceStep",
     "barrier",
@@ -88,18 +114,21 @@ __all__ = [
     "explain",
     "render",
     "replay",
+    "replay_trace",
     "role",
     "tile",
 ]
 
+if not TYPE_CHECKING:  # a type checker sees the imports above, and nothing that is not there
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
 
+        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    def __dir__() -> list[str]:
+        return sorted(__all__)

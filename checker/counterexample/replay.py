@@ -17,8 +17,13 @@ from sm90_verify.spec.model.compile import compile_kernel
 
 
 def replay(path: str) -> Result:
-    """Violated if the trace reproduces its violation on the model; SpecError if it does not belong to it."""
-    start = time.perf_counter()
+    """Executes the trace in a JSON file again, as `verify ... --format json -o path` wrote it, on the model that the
+    file names.
+
+    The one finding is violated if the trace ends in its violation, undetermined if it can be executed but does not.
+    Raises SpecError for a file that cannot be read, holds no trace of a pipeline, or whose trace does not belong to the
+    model.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             written = json.load(file)
@@ -31,6 +36,16 @@ def replay(path: str) -> Result:
         pipeline = pipeline_of(written["model"], written["command"])
     except (KeyError, TypeError, AttributeError):
         raise SpecError(f"{path}: no trace of a pipeline or spec in it: write one with --format json") from None
+    return replay_trace(pipeline, trace)
+
+
+def replay_trace(pipeline: Pipeline, trace: Trace) -> Result:
+    """Executes the trace of a Result again, on a pipeline: on the same one to see it once more, or on a mended one to
+    see whether the schedule still ends in the violation.
+
+    The finding is as replay gives it. Raises SpecError if the pipeline has no such steps, or one cannot be taken.
+    """
+    start = time.perf_counter()
     machine = compile_kernel(walk.trace(pipeline))
     if shows_again(machine, trace):
         finding = Finding(trace.property, VIOLATED, trace)
