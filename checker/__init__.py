@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from sm90_verify.spec.language.layout import Component
     from sm90_verify.spec.language.pipeline import Pipeline
     from sm90_verify.spec.language.state import PipelineState
-    from sm90_verify.spec.model.kernel import Threads
+    from sm90_verify.spec.language.walk import trace
+    from sm90_verify.spec.model.kernel import Kernel, Threads
 
 _HOME = {
     "Barrier": "spec.language.handles",
@@ -56,6 +57,7 @@ _HOME = {
     "Body": "spec.language.declarations",
     "Component": "spec.language.layout",
     "Finding": "result",
+    "Kernel": "spec.model.kernel",
     "OrderedSequenceBarrier": "spec.cutlass.pipelines",
     "PROPERTIES": "result",
     "PROVED": "result",
@@ -82,6 +84,7 @@ _HOME = {
     "replay_trace": "counterexample.replay",
     "role": "spec.language.declarations",
     "tile": "spec.language.declarations",
+    "trace": "spec.language.walk",
 }
 """The module of each public name."""
 
@@ -95,6 +98,7 @@ __all__ = [
     "Body",
     "Component",
     "Finding",
+    "Kernel",
     "OrderedSequenceBarrier",
     "Pipeline",
     "PipelineAsync",
@@ -117,6 +121,7 @@ __all__ = [
     "replay_trace",
     "role",
     "tile",
+    "trace",
 ]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and nothing that is not there
