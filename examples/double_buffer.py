@@ -25,5 +25,5 @@ class DoubleBuffer(Pipeline):
     def consumer(self, at):
         yield self.full[at].wait(at.phase)
         yield self.a[at].mma()
-        yield self.empty[at].arrive()  # wrong: wgmma is asynchronous, and still reads the tile
+        yield self.empty[at].arrive()  # wrong: wgmma still reads it
         yield self.mma_wait(0)
