@@ -19,7 +19,7 @@ State = dict[str, int]
 
 
 @dataclass(frozen=True)
-class Step:
+class MachineStep:
     """One executed action, the state before it and the checks that it violated."""
 
     action: Action
@@ -28,10 +28,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Run:
+class MachineRun:
     """A schedule executed from the initial state. `violated`: the checks that its last state or step violates."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[MachineStep, ...]
     last: State
     violated: tuple[Check, ...]
 
@@ -67,7 +67,7 @@ def violated_in(machine: Machine, state: State) -> tuple[Check, ...]:
     return tuple(check for check in checks if evaluate(check.when, state))
 
 
-def execute(machine: Machine, actions: Sequence[int]) -> Run:
+def execute(machine: Machine, actions: Sequence[int]) -> MachineRun:
     """Runs a schedule, given as indices of actions; raises SpecError if one of them cannot be taken."""
     state, steps = initial_state(machine), []
     for number, index in enumerate(actions):
@@ -77,12 +77,12 @@ def execute(machine: Machine, actions: Sequence[int]) -> Run:
                 f"step {number + 1}, {action.name}, cannot be taken: the trace does not belong to this model"
             )
         violated = tuple(check for check in action.checks if evaluate(check.when, state))
-        steps.append(Step(action, state, violated))
+        steps.append(MachineStep(action, state, violated))
         if any(check.halts for check in violated):
-            return Run(tuple(steps), state, violated)
+            return MachineRun(tuple(steps), state, violated)
         state = take(machine, action, state)
     last = steps[-1].violated if steps else ()
-    return Run(tuple(steps), state, (*last, *violated_in(machine, state)))
+    return MachineRun(tuple(steps), state, (*last, *violated_in(machine, state)))
 
 
 def reason(check: Check, state: State) -> str:
@@ -122,7 +122,7 @@ def make_trace(
     return trace
 
 
-def _about_to(machine: Machine, run: Run, because: str) -> tuple[TraceStep, ...]:
+def _about_to(machine: Machine, run: MachineRun, because: str) -> tuple[TraceStep, ...]:
     """What roles that the sentence names, other than that of the last step, are about to do to the same objects."""
     if not run.steps:
         return ()

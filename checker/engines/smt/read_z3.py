@@ -66,7 +66,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Table:
+class Values:
     """What an expression over one such number is, value by value."""
 
     places: Places
@@ -129,20 +129,20 @@ def z3_term(expr: Expr, term_of: Callable[[str], Term | Places], memo: dict[int,
 
     def field(node: Field) -> Term:
         term = term_of(node.name)
-        return Table(term, tuple(range(len(term.bits) + 1))) if isinstance(term, Places) else term
+        return Values(term, tuple(range(len(term.bits) + 1))) if isinstance(term, Places) else term
 
     result = fold(expr, lambda lit: lit, field, _operation, memo)
     return _as_term(result, expr.width)
 
 
 def _as_term(part: Term, width: int) -> Term:
-    if isinstance(part, Table):
+    if isinstance(part, Values):
         return part.places.table(part.values, width)
     return value(part.value, width) if isinstance(part, Lit) else part
 
 
-def _column(part: Lit | Table, rows: int) -> tuple[int, ...]:
-    return part.values if isinstance(part, Table) else (part.value,) * rows
+def _column(part: Lit | Values, rows: int) -> tuple[int, ...]:
+    return part.values if isinstance(part, Values) else (part.value,) * rows
 
 
 def _row_by_row(node: Apply, columns: list[tuple[int, ...]]) -> tuple[int, ...]:
@@ -166,11 +166,11 @@ def _row_by_row(node: Apply, columns: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _operation(node: Apply, parts: list[Term]) -> Term:
-    tables = [part for part in parts if isinstance(part, Table)]
+    tables = [part for part in parts if isinstance(part, Values)]
     if tables and all(
-        isinstance(part, Lit) or (isinstance(part, Table) and part.places is tables[0].places) for part in parts
+        isinstance(part, Lit) or (isinstance(part, Values) and part.places is tables[0].places) for part in parts
     ):
-        return Table(tables[0].places, _row_by_row(node, [_column(part, len(tables[0].values)) for part in parts]))
+        return Values(tables[0].places, _row_by_row(node, [_column(part, len(tables[0].values)) for part in parts]))
     parts = [_as_term(part, argument.width) for part, argument in zip(parts, node.arguments, strict=True)]
     z3 = z3_module()
     if node.operator == "where":

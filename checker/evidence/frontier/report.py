@@ -8,7 +8,7 @@ from typing import Any
 
 from sm90_verify.evidence.frontier.box import Box, Configuration
 from sm90_verify.evidence.frontier.formula import Formula
-from sm90_verify.evidence.frontier.run import Decided, Frontier, Group, shortest_trace
+from sm90_verify.evidence.frontier.run import Decided, Family, Frontier, shortest_trace
 from sm90_verify.report.as_json import trace_object
 from sm90_verify.report.of_result import sections_of
 from sm90_verify.report.sections import (
@@ -85,7 +85,7 @@ def _values(frontier: Frontier, differences: Sequence[Difference]) -> dict[str, 
     }
 
 
-def _difference_object(difference: Difference, groups: Sequence[Group]) -> dict[str, Any]:
+def _difference_object(difference: Difference, groups: Sequence[Family]) -> dict[str, Any]:
     smallest, result = difference.smallest, difference.example
     return {
         "configurations": len(difference.members),
@@ -109,10 +109,10 @@ def box_object(box: Box) -> dict[str, list[Any]]:
     return {name: list(values) for name, values in vars(box).items()}
 
 
-Chosen = Callable[[Group], Formula | None]
+Chosen = Callable[[Family], Formula | None]
 
 
-def _counter(members: Sequence[Decided]) -> Callable[[Group], int]:
+def _counter(members: Sequence[Decided]) -> Callable[[Family], int]:
     chosen = {one.configuration for one in members}
     return lambda group: sum(one.configuration in chosen for one in group.decided)
 
@@ -186,9 +186,9 @@ def _range(values: Sequence[Any]) -> str:
     return " ".join(map(str, values))
 
 
-def _table(groups: Sequence[Group], formula: Chosen, count: Callable[[Group], int]) -> Table:
+def _table(groups: Sequence[Family], formula: Chosen, count: Callable[[Family], int]) -> Table:
     """A line per schedule, reuse, delay and kind of sizes that has any; those that differ in nothing else together."""
-    rows: dict[tuple[str, bool, str], list[Group]] = {}
+    rows: dict[tuple[str, bool, str], list[Family]] = {}
     for group in groups:
         if count(group):
             condition = formula(group)
@@ -204,7 +204,7 @@ def _table(groups: Sequence[Group], formula: Chosen, count: Callable[[Group], in
     return Table(COLUMNS, tuple(lines), indent=2)
 
 
-def _rectangles(members: list[Group]) -> list[list[Group]]:
+def _rectangles(members: list[Family]) -> list[list[Family]]:
     """All together if they are every combination of their delays and sizes, else each alone."""
     delays, sizes = {one.delay for one in members}, {one.equal for one in members}
     return [members] if len(members) == len(delays) * len(sizes) else [[one] for one in members]
@@ -220,7 +220,7 @@ def _example(difference: Difference) -> list[Section]:
     return [smallest, Nested(sections_of(difference.example), indent=2)]
 
 
-def _group_object(group: Group, formula: Formula | None) -> dict[str, Any]:
+def _group_object(group: Family, formula: Formula | None) -> dict[str, Any]:
     return {
         "schedule": group.schedule,
         "reuse_smem_c": group.reuse,

@@ -45,7 +45,7 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Group:
+class Family:
     """The configurations of one schedule, reuse, delay and kind of sizes, and what makes them safe and accepted."""
 
     schedule: str
@@ -64,7 +64,7 @@ class Frontier:
 
     box: Box
     decided: tuple[Decided, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[Family, ...]
     seconds: float
 
     @property
@@ -126,7 +126,7 @@ def _decided(configurations: Sequence[Configuration], processes: int) -> Iterato
         yield from pool.imap(decide, configurations, CHUNK)
 
 
-def _groups(decided: Iterable[Decided]) -> Iterator[Group]:
+def _groups(decided: Iterable[Decided]) -> Iterator[Family]:
     found: dict[tuple[str, bool, bool, bool], list[Decided]] = {}
     for one in decided:
         found.setdefault(one.configuration.group, []).append(one)
@@ -137,7 +137,7 @@ def _groups(decided: Iterable[Decided]) -> Iterator[Group]:
         def fit(truth: Sequence[bool], points: Sequence[dict[str, int]] = points) -> Formula | None:
             return simplest(points, truth) if points else None
 
-        yield Group(
+        yield Family(
             schedule,
             reuse,
             delay,
