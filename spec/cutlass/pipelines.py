@@ -125,8 +125,8 @@ class PipelineTmaAsync(_Ring):
 
 
 class PipelineTransactionAsync(_Ring):
-    """PipelineTransactionAsync<Stages> (:766-993): as above, but all producer threads arrive and one of them expects
-    bytes.
+    """PipelineTransactionAsync<Stages> (:766-993): TMA fills a stage, all producer threads arrive on it, one of them
+    expects its bytes; consumers release it.
 
     producers, consumers: arrival counts of the full and the empty barriers. bytes: transaction_bytes.
     """

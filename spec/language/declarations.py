@@ -51,8 +51,10 @@ def barrier(
 ) -> Any:
     """An array of mbarriers, one per stage unless `slots` says otherwise, initialised before the roles start.
 
-    arrivals: the count of mbarrier.init. initialised=False leaves the init to a role. address: first byte, if it
-    matters.
+    arrivals: the count of mbarrier.init (PTX ISA 9.7.13.15.9), 1 to 2^20-1 (0 violates barrier-init); a number, the
+    name of a parameter, or a function of the pipeline, as every count of a declaration. initialised=False leaves the
+    init to a role. address: of its first byte in shared memory, a multiple of 8, if it matters. What is out of range is
+    a SpecError at the line of the declaration, when the pipeline is made or checked.
     """
     return BarrierDeclaration(arrivals, slots, initialised, address)
 
@@ -71,8 +73,9 @@ def tile(
     """An array of buffers of `bytes` bytes each, one per stage unless `slots` says otherwise.
 
     shares: the name of another tile, or of a barrier while that is dead, whose bytes this one is meant to overlay,
-    `offset` bytes from its start. address: first byte, if the layout matters. stride: bytes from slot to slot. space:
-    "shared", "global" or "registers". holds: the tag of what is there at the start.
+    `offset` bytes from its start. address: of its first byte, if the layout matters. stride: bytes from slot to slot
+    (`bytes` unless said). space: "shared", "global" or "registers". holds: the tag of what is there at the start. What
+    has no place is a SpecError at the line of the declaration, when the pipeline is made or checked.
     """
     return TileDeclaration(bytes, slots, shares, address, offset, stride, space, holds)
 
@@ -102,6 +105,7 @@ def role(
     copies: as many instances of the role, each with its own threads. split: representatives of one role, by number of
     threads, where not all threads do the same: (1, 31) is a warp with an elected lane. ctas: the CTAs of the cluster
     that have the role, all unless said. The body may take `at` (the state of this iteration) and `me` (a Threads).
+    Raises SpecError for a body that never yields.
     """
     count = threads if threads is not None else 32 * warps + 128 * warpgroups or 32
 
