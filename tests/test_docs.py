@@ -17,7 +17,7 @@ SOURCES = [
 SOURCES.remove(Path(__file__).resolve())
 ROOMS = [path.name for folder in ("spec", "checker") for path in sorted((ROOT / folder).iterdir()) if path.is_dir()]
 ROOMS.remove("cutlass")  # CUTLASS has a folder of this name itself
-FILE = re.compile(rf"(?<![\w/.-])((?:spec|checker|kernels|tests|docs|examples|{'|'.join(ROOMS)})/[\w./*]*\w)")
+FILE = re.compile(rf"(?<![\w/.-])((?:spec|checker|kernels|tests|docs|examples|{'|'.join(ROOMS)})/[\w./*]*\w)(?![\w{{])")
 MODULE = re.compile(r"(?<![\w.'\"/])(spec|checker|sm90_verify)((?:\.[a-z]\w*)+)(?!\w|\()")
 
 
