@@ -9,43 +9,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sm90_verify.spec.model.properties import PROPERTIES, SEVERITY
+
 PROVED, VIOLATED, UNDETERMINED = "proved", "violated", "undetermined"
 EXIT_CODE = {PROVED: 0, VIOLATED: 1, UNDETERMINED: 3}
 EXIT_CANNOT_RUN = 2
 
-PROPERTIES = (
-    "deadlock",
-    "race",
-    "stale-read",
-    "phase-lapped",
-    "arrival-count",
-    "tx-count",
-    "barrier-init",
-    "missing-fence",
-    "exit-hazard",
-    "smem-overlap",
-    "named-barrier",
-    "register-pool",
-    "unobserved-phase",
-)
-
-
-SEVERITY = (
-    "race",
-    "stale-read",
-    "deadlock",
-    "missing-fence",
-    "arrival-count",
-    "tx-count",
-    "barrier-init",
-    "exit-hazard",
-    "smem-overlap",
-    "named-barrier",
-    "register-pool",
-    "phase-lapped",
-    "unobserved-phase",
-)
-"""Which of several violations a report leads with."""
+__all__ = [
+    "EXIT_CANNOT_RUN",
+    "EXIT_CODE",
+    "PROPERTIES",
+    "PROVED",
+    "SEVERITY",
+    "UNDETERMINED",
+    "VIOLATED",
+    "Blocked",
+    "Finding",
+    "Result",
+    "Trace",
+    "TraceStep",
+    "severity",
+    "worst",
+]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sm90_verify.counterexample import waiting
 from sm90_verify.counterexample.trace import execute, make_trace
-from sm90_verify.engines.search.explore import Violation
+from sm90_verify.engines.violation import Violation
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding
 from sm90_verify.spec.model.machine import Machine
 

@@ -9,17 +9,17 @@ from typing import Any, TypeAlias
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import BarrierDeclaration, Parameter, TileDeclaration
-from sm90_verify.spec.language.handles import Array, Tile
+from sm90_verify.spec.language.handles import Array, Owner, Tile
 from sm90_verify.spec.language.layout import ALIGNMENT, Component
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.ptx.limits import MBARRIER_BYTES, SHARED_OF_CTA
+from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT, MBARRIER_BYTES, SHARED_OF_CTA
 
 Names: TypeAlias = Callable[[Any], tuple[str, ...]]
 """Names that depend on the owner."""
 
-COPY_BYTES = 16
-"""Bulk copies move multiples of 16 bytes (PTX ISA 9.7.9.25.4)."""
+SCHEDULES = ("ws", "cooperative", "pingpong")
+"""The kernel schedules: KernelTmaWarpSpecialized, and its Cooperative and Pingpong forms."""
 
 
 FRACTION = 512
@@ -37,12 +37,12 @@ def defined_in(kernel: type[Pipeline], parameter: str) -> str:
     return next((base.__module__ for base in kernel.__mro__ if parameter in vars(base)), "")
 
 
-def one_part(owner: Pipeline) -> tuple[str, ...]:
+def one_part(owner: Owner) -> tuple[str, ...]:
     """A tensor that nobody divides."""
     return ("stage",)
 
 
-def alone(owner: Pipeline) -> tuple[str, ...]:
+def alone(owner: Owner) -> tuple[str, ...]:
     """A tensor that shares its bytes with no other."""
     return ()
 
@@ -101,15 +101,15 @@ class Tensor(Component):
         self.stages, self.bytes, self.address = stages, bytes, address
         self.parts, self.shares, self.reverse = parts, shares, reverse
 
-    def arrays(self, owner: Pipeline) -> Mapping[str, BarrierDeclaration | TileDeclaration]:
+    def arrays(self, owner: Owner) -> Mapping[str, BarrierDeclaration | TileDeclaration]:
         names, size, slots = self.parts(owner), owner.value(self.bytes), owner.value(self.stages)
         if slots < 1:
             return {}
-        if size % COPY_BYTES or size < COPY_BYTES * len(names):
-            least = COPY_BYTES * len(names)
-            raise SpecError(f"a stage of {size} bytes: use a multiple of {COPY_BYTES} that is at least {least}")
+        if size % BULK_ALIGNMENT or size < BULK_ALIGNMENT * len(names):
+            least = BULK_ALIGNMENT * len(names)
+            raise SpecError(f"a stage of {size} bytes: use a multiple of {BULK_ALIGNMENT} that is at least {least}")
         order = names[::-1] if self.reverse is not None and self.reverse(owner) else names
-        cuts = [size * index // len(order) // COPY_BYTES * COPY_BYTES for index in range(len(order))] + [size]
+        cuts = [size * index // len(order) // BULK_ALIGNMENT * BULK_ALIGNMENT for index in range(len(order))] + [size]
         start = {name: cuts[index] for index, name in enumerate(order)}
         stop = {name: cuts[index + 1] for index, name in enumerate(order)}
         shared = tuple(

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from sm90_verify.spec.cutlass.cluster import empty_count, signals
 from sm90_verify.spec.language.declarations import BarrierDeclaration, Body, Parameter
-from sm90_verify.spec.language.handles import Array
+from sm90_verify.spec.language.handles import Array, Owner
 from sm90_verify.spec.language.layout import Component
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
@@ -40,7 +40,7 @@ class _Ring(Component):
     def __init__(self, stages: Parameter = "stages", *, full: Parameter, empty: Parameter) -> None:
         self.stages, self.full_arrivals, self.empty_arrivals = stages, full, empty
 
-    def arrays(self, owner: Pipeline) -> dict[str, BarrierDeclaration]:
+    def arrays(self, owner: Owner) -> dict[str, BarrierDeclaration]:
         return {
             "full": BarrierDeclaration(arrivals=self.full_arrivals, slots=self.stages),
             "empty": BarrierDeclaration(arrivals=self.empty_arrivals, slots=self.stages),
@@ -189,7 +189,7 @@ class PipelineTmaStore(Component):
     ) -> None:
         self.stages, self.unacquired, self.always_wait = stages, unacquired, always_wait
 
-    def arrays(self, owner: Pipeline) -> dict[str, BarrierDeclaration]:
+    def arrays(self, owner: Owner) -> dict[str, BarrierDeclaration]:
         return {}
 
     def producer_start(self) -> PipelineState:
@@ -221,7 +221,7 @@ class OrderedSequenceBarrier(Component):
     def __init__(self, depth: Parameter, length: Parameter, *, group: Parameter) -> None:
         self.depth, self.length, self.group = depth, length, group
 
-    def arrays(self, owner: Pipeline) -> dict[str, BarrierDeclaration]:
+    def arrays(self, owner: Owner) -> dict[str, BarrierDeclaration]:
         return {
             "barrier": BarrierDeclaration(arrivals=self.group, slots=owner.value(self.depth) * owner.value(self.length))
         }

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import Parameter
 from sm90_verify.spec.language.state import Count, Phase, PipelineState
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT, COUNT_LIMIT
 from sm90_verify.spec.ptx.memory import Access, as_read, as_write
 
@@ -18,6 +20,12 @@ class Owner(Protocol):
 
     _cta: int
     """The CTA whose role is running."""
+    _shape: Cluster
+    """The shape of the cluster."""
+    _arrays: dict[str, Array]
+    """The handles of what its class declares, by name."""
+
+    def value(self, parameter: Parameter) -> int: ...
 
     def created(self, operation: op.Operation) -> op.Operation: ...
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sm90_verify.spec.errors import SpecError, placed
 from sm90_verify.spec.language.declarations import BarrierDeclaration, TileDeclaration
-from sm90_verify.spec.language.handles import Array, Barrier, Tile
-from sm90_verify.spec.ptx.limits import COUNT_LIMIT
-
-if TYPE_CHECKING:
-    from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.handles import Array, Barrier, Owner, Tile
 from sm90_verify.spec.model.layout import Layout, Region
-from sm90_verify.spec.ptx.limits import MBARRIER_BYTES
+from sm90_verify.spec.ptx.limits import COUNT_LIMIT, MBARRIER_BYTES
 
 ALIGNMENT = 128
 """Of what is declared without an address."""
@@ -26,10 +22,10 @@ class Component:
     component.
     """
 
-    def arrays(self, owner: Pipeline) -> Mapping[str, BarrierDeclaration | TileDeclaration]:
+    def arrays(self, owner: Owner) -> Mapping[str, BarrierDeclaration | TileDeclaration]:
         raise SpecError(f"{type(self).__name__} must say which barriers and buffers it has")
 
-    def bind(self, owner: Pipeline, prefix: str, arrays: dict[str, Array]) -> Component:
+    def bind(self, owner: Owner, prefix: str, arrays: dict[str, Array]) -> Component:
         """The component with its owner and its arrays in place; a copy, so that a class attribute serves many
         owners.
         """
@@ -38,7 +34,7 @@ class Component:
         return bound
 
 
-def lay_out(pipeline: Pipeline) -> Layout:
+def lay_out(pipeline: Owner) -> Layout:
     """Places every declaration of the pipeline's class, binds its arrays and components, and gives their byte
     ranges.
     """
@@ -100,7 +96,7 @@ def _under(regions: list[Region], barriers: tuple[str, ...]) -> dict[str, tuple[
     return found
 
 
-def _check(pipeline: Pipeline, declared: dict[str, BarrierDeclaration | TileDeclaration]) -> None:
+def _check(pipeline: Owner, declared: dict[str, BarrierDeclaration | TileDeclaration]) -> None:
     """Refuses declarations whose numbers cannot be meant, each at its own line."""
     before: list[str] = []
     for name, declaration in declared.items():
@@ -118,7 +114,7 @@ def _check(pipeline: Pipeline, declared: dict[str, BarrierDeclaration | TileDecl
         before.append(name)
 
 
-def _declarations(pipeline: Pipeline) -> dict[str, BarrierDeclaration | TileDeclaration]:
+def _declarations(pipeline: Owner) -> dict[str, BarrierDeclaration | TileDeclaration]:
     found: dict[str, BarrierDeclaration | TileDeclaration] = {}
     for base in reversed(type(pipeline).__mro__):
         for name, value in vars(base).items():
@@ -131,7 +127,7 @@ def _declarations(pipeline: Pipeline) -> dict[str, BarrierDeclaration | TileDecl
 
 
 def _bind(
-    pipeline: Pipeline,
+    pipeline: Owner,
     declared: dict[str, BarrierDeclaration | TileDeclaration],
     regions: list[Region],
     crowded: Container[str],
@@ -153,7 +149,7 @@ def _bind(
 
 
 def _array(
-    pipeline: Pipeline,
+    pipeline: Owner,
     name: str,
     declaration: BarrierDeclaration | TileDeclaration,
     regions: list[Region],
@@ -182,26 +178,26 @@ def _array(
     return Array(name, len(regions) // copies, get, _bytes(pipeline, name, declaration))
 
 
-def _ctas_of(pipeline: Pipeline, space: str) -> range:
+def _ctas_of(pipeline: Owner, space: str) -> range:
     """The CTAs that have an instance of their own of what lies in a space."""
     return range(1 if space == "global" else pipeline._shape.size)
 
 
-def _slots(pipeline: Pipeline, name: str, declaration: BarrierDeclaration | TileDeclaration) -> int:
+def _slots(pipeline: Owner, name: str, declaration: BarrierDeclaration | TileDeclaration) -> int:
     slots = pipeline.value(declaration.slots)
     if slots < 0:
         raise SpecError(f"{name} has {slots} slots: use 0 or more")
     return slots
 
 
-def _bytes(pipeline: Pipeline, name: str, declaration: TileDeclaration) -> int:
+def _bytes(pipeline: Owner, name: str, declaration: TileDeclaration) -> int:
     size = pipeline.value(declaration.bytes)
     if size < 1:
         raise SpecError(f"{name} has {size} bytes: use 1 or more")
     return size
 
 
-def _extent(pipeline: Pipeline, declaration: BarrierDeclaration | TileDeclaration) -> int:
+def _extent(pipeline: Owner, declaration: BarrierDeclaration | TileDeclaration) -> int:
     size = MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else pipeline.value(declaration.bytes)
     stride = size
     if isinstance(declaration, TileDeclaration) and declaration.stride is not None:

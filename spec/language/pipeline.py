@@ -34,6 +34,7 @@ from sm90_verify.spec.language.declarations import (
     TileDeclaration,
 )
 from sm90_verify.spec.language.handles import Array, Tile, number, one_tile, plain_tag
+from sm90_verify.spec.language.layout import lay_out
 from sm90_verify.spec.language.state import Count, PipelineState, ring_period
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
@@ -60,6 +61,11 @@ class Tracer(Protocol):
 
 ENDLESS = ("all", "forever")
 """What a number of iterations can be instead of a number."""
+
+
+def label_of(kernel: type[Pipeline]) -> str:
+    """What results and the command line call a model: the name that its class gives itself, or the class's."""
+    return str(getattr(kernel, "_label", kernel.__name__))
 
 
 class Pipeline:
@@ -104,8 +110,6 @@ class Pipeline:
         self._shape = Cluster.parse(self.cluster)
         if self._shape.size > 1 and not self._clusters:
             raise SpecError(f"cluster {self.cluster}: {self.name} stays in its CTA: use 1x1, or tma-async", here())
-        from sm90_verify.spec.language.layout import lay_out
-
         self.layout = lay_out(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -149,7 +153,7 @@ class Pipeline:
 
     @property
     def name(self) -> str:
-        return str(getattr(type(self), "_label", type(self).__name__))
+        return label_of(type(self))
 
     def parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.parameter_names()}

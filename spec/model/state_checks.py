@@ -6,11 +6,10 @@ from collections.abc import Iterable
 
 from sm90_verify.spec.model.barrier_bytes import undeclared_overlaps
 from sm90_verify.spec.model.machine import Check
+from sm90_verify.spec.model.properties import HALTING
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx.expr import TRUE, Expr, all_of, any_of, is_false
 from sm90_verify.spec.ptx.step import Illegal
-
-HALTING = ("arrival-count", "tx-count", "barrier-init", "limit")
 
 
 def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:

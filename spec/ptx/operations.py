@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.language.state import Phase
 from sm90_verify.spec.ptx.memory import Access
 
 WaitKind: TypeAlias = Literal["wait", "try_wait", "test_wait"]
@@ -65,7 +64,7 @@ class Wait(Yielded):
     """kind: "wait" blocks; "try_wait" may also give up, "test_wait" only looks: both answer True or False."""
 
     barrier: str
-    phase: int | Phase | Token
+    phase: int | Token
     kind: WaitKind = "wait"
     remote: bool = False
 

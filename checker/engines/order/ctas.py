@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sm90_verify.engines.order.plan import Move
+from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import Clock, join
 from sm90_verify.spec.model.flow import before_dec
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.numbers import change_registers
 
-if TYPE_CHECKING:
-    from sm90_verify.engines.order.run import Run
-
-
 # ---------------------------------------------------------------- start and exit
 
 
-def reach(run: Run, role: int, cta: int, thing: str) -> None:
+def reach(run: Progress, role: int, cta: int, thing: str) -> None:
     """An operation on the memory of another CTA: some role there must not end before it."""
     must_have_begun(run, role, cta, thing)
     state = run.state
@@ -27,7 +22,7 @@ def reach(run: Run, role: int, cta: int, thing: str) -> None:
         _gone(run, role, cta, _exit(run, cta))
 
 
-def must_have_begun(run: Run, role: int, cta: int, thing: str) -> None:
+def must_have_begun(run: Progress, role: int, cta: int, thing: str) -> None:
     """Unless all CTAs have met before the roles begin, the operation must be after something that the CTA did."""
     if run.plan.kernel.rules.met or any(run.state.clock[role][other] for other in run.plan.homes[cta]):
         return
@@ -35,7 +30,7 @@ def must_have_begun(run: Run, role: int, cta: int, thing: str) -> None:
     run.fail("exit-hazard", because, thing, run.now(role), (role, run.state.at[role]))
 
 
-def role_ends(run: Run, role: int) -> None:
+def role_ends(run: Progress, role: int) -> None:
     """If it was the last role of its CTA: everything that reaches into the CTA must be before that."""
     cta = run.plan.programs[role].me.cta
     if not _is_gone(run, cta):
@@ -53,7 +48,7 @@ def role_ends(run: Run, role: int) -> None:
                     look_at_flight(run, use.access, barrier, stage, issuer, event)
 
 
-def look_at_flight(run: Run, access: Access, barrier: int, stage: int, role: int, event: int) -> None:
+def look_at_flight(run: Progress, access: Access, barrier: int, stage: int, role: int, event: int) -> None:
     """The roles of a CTA have ended: every copy into it must be known to have landed."""
     if not _is_gone(run, access.cta):
         return
@@ -65,17 +60,17 @@ def look_at_flight(run: Run, access: Access, barrier: int, stage: int, role: int
     run.fail("exit-hazard", because, access.object, reached, late=(role, event, barrier))
 
 
-def _gone(run: Run, role: int, cta: int, ends: Clock) -> None:
+def _gone(run: Progress, role: int, cta: int, ends: Clock) -> None:
     event, node = run.state.reached[cta][role]
     because = f"{run.plan.programs[role].name} reaches into CTA {cta}, which may have exited: its shared memory is gone"
     run.fail("exit-hazard", because, "", join(ends, run.clock_at(role, event)), (role, node))
 
 
-def _is_gone(run: Run, cta: int) -> bool:
+def _is_gone(run: Progress, cta: int) -> bool:
     return all(run.ended(role) for role in run.plan.homes[cta])
 
 
-def _exit(run: Run, cta: int) -> Clock:
+def _exit(run: Progress, cta: int) -> Clock:
     ends = [0] * run.plan.width
     for role in run.plan.homes[cta]:
         ends = join(ends, run.now(role))
@@ -85,7 +80,7 @@ def _exit(run: Run, cta: int) -> Clock:
 # ---------------------------------------------------------------- registers
 
 
-def registers(run: Run, role: int, move: Move) -> bool:
+def registers(run: Progress, role: int, move: Move) -> bool:
     """setmaxnreg: a pool. Where a request waits it is ordered after nothing, which can only lose order; that every
     request is granted in the end needs that nobody gives back registers only after somebody was granted some.
     """
@@ -111,7 +106,7 @@ def registers(run: Run, role: int, move: Move) -> bool:
     return True
 
 
-def look_at_requests(run: Run) -> None:
+def look_at_requests(run: Progress) -> None:
     """Roles are stuck: who waits for registers that nobody can give back any more?"""
     programs, state = run.plan.programs, run.state
     for role, program in enumerate(programs):

@@ -4,19 +4,15 @@ no data lies in its bytes in between.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sm90_verify.engines.order import memory, phases, signals
 from sm90_verify.engines.order.plan import Move
+from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, join
 from sm90_verify.spec.model.barrier_bytes import over_a_live_barrier
 from sm90_verify.spec.ptx.numbers import apply
 
-if TYPE_CHECKING:
-    from sm90_verify.engines.order.run import Run
 
-
-def live(run: Run, role: int, move: Move) -> None:
+def live(run: Progress, role: int, move: Move) -> None:
     """init or inval: everything that was done to the barrier must be before it."""
     state, number = run.state, move.thing
     barrier, use = state.barriers[number], run.plan.barriers[number]
@@ -50,7 +46,7 @@ def live(run: Run, role: int, move: Move) -> None:
         barrier.unfenced[role] = barrier.hidden[role] = NEVER
 
 
-def nobody_may_stand_there(run: Run, number: int) -> None:
+def nobody_may_stand_there(run: Progress, number: int) -> None:
     """In this run, no role has come to a wait on the barrier that has just been invalidated."""
     barrier, name = run.state.barriers[number], run.plan.barriers[number].name
     for role, at in enumerate(run.state.at):
@@ -61,7 +57,7 @@ def nobody_may_stand_there(run: Run, number: int) -> None:
             run.fail("barrier-init", because, name, reached, happened=True)
 
 
-def must_be_dead(run: Run, role: int, move: Move) -> None:
+def must_be_dead(run: Progress, role: int, move: Move) -> None:
     """Barriers in whose bytes an access begins: if nothing races with their init and inval, they are as in this run."""
     for access, number in move.over_barriers:
         if run.state.barriers[number].parts.alive:
@@ -71,7 +67,7 @@ def must_be_dead(run: Run, role: int, move: Move) -> None:
             run.fail("barrier-init", because, name, reached, (role, run.state.at[role]), happened=True)
 
 
-def _must_be_unused(run: Run, role: int, move: Move, step: tuple[int, int]) -> None:
+def _must_be_unused(run: Progress, role: int, move: Move, step: tuple[int, int]) -> None:
     """Everything that was done to the barrier is before its inval."""
     barrier, use = run.state.barriers[move.thing], run.plan.barriers[move.thing]
     clock = run.state.clock[role]

@@ -6,19 +6,17 @@ only with all of them, in every order; where an exit counts as an arrival, it is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from sm90_verify.engines.order.plan import MeetingUse, Move
+from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, Clock, MeetingState, join
 from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.numbers import Met
 
-if TYPE_CHECKING:
-    from sm90_verify.engines.order.run import Run
 
-
-def meet(run: Run, role: int, move: Move) -> None:
+def meet(run: Progress, role: int, move: Move) -> None:
     """A role arrives; it waits inside if the operation blocks and the barrier is not full."""
     state, number = run.state, move.thing
     meeting, use = state.meetings[number], run.plan.meetings[number]
@@ -47,7 +45,7 @@ def meet(run: Run, role: int, move: Move) -> None:
         _release(run, number, role)
 
 
-def _must_know(run: Run, role: int, number: int, step: tuple[int, int]) -> None:
+def _must_know(run: Progress, role: int, number: int, step: tuple[int, int]) -> None:
     """An arrival is after the completion of the generation before, or after all arrivals that complete it."""
     state, meeting, use = run.state, run.state.meetings[number], run.plan.meetings[number]
     known, here = state.clock[role][_component(run, number)], run.now(role)
@@ -58,7 +56,7 @@ def _must_know(run: Run, role: int, number: int, step: tuple[int, int]) -> None:
         run.diverge("named-barrier", because, use.name, run.now(role), step, beyond=beyond)
 
 
-def _must_be_together(run: Run, role: int, move: Move, sync: op.NamedSync) -> None:
+def _must_be_together(run: Progress, role: int, move: Move, sync: op.NamedSync) -> None:
     """bar.sync is .aligned (PTX ISA 9.7.13.1): while a part of a warp is inside, no other part of it may arrive at
     another line. It is inside until the generation is complete.
     """
@@ -79,7 +77,7 @@ def _must_be_together(run: Run, role: int, move: Move, sync: op.NamedSync) -> No
     meeting.places[role, here] = (state.done[role], sync.blocks)
 
 
-def _arrive(run: Run, role: int, operation: op.Meeting, meeting: MeetingState, use: MeetingUse) -> Met:
+def _arrive(run: Progress, role: int, operation: op.Meeting, meeting: MeetingState, use: MeetingUse) -> Met:
     threads, again = run.plan.programs[role].me.threads, role in meeting.members
     match operation:
         case op.NamedSync():
@@ -97,7 +95,7 @@ def _arrive(run: Run, role: int, operation: op.Meeting, meeting: MeetingState, u
             assert_never(operation)
 
 
-def leave(run: Run, role: int, move: Move) -> bool:
+def leave(run: Progress, role: int, move: Move) -> bool:
     """barrier.cluster.wait: whether the generation in which the role has arrived is complete."""
     state, meeting = run.state, run.state.meetings[move.thing]
     if role in meeting.leaving:
@@ -111,7 +109,7 @@ def leave(run: Run, role: int, move: Move) -> bool:
     return True
 
 
-def role_ends(run: Run, role: int) -> None:
+def role_ends(run: Progress, role: int) -> None:
     """A role has ended: barriers that count exits no longer wait for its threads."""
     for number, use in enumerate(run.plan.meetings):
         if role not in use.roles:
@@ -125,7 +123,7 @@ def role_ends(run: Run, role: int) -> None:
             _release(run, number, -1)
 
 
-def _release(run: Run, number: int, last: int) -> None:
+def _release(run: Progress, number: int, last: int) -> None:
     """The barrier is full: who waits inside goes on, after everything that the others did before they arrived."""
     state, meeting, use = run.state, run.state.meetings[number], run.plan.meetings[number]
     clock: Clock = [0] * run.plan.width if meeting.shared is None else meeting.shared.copy()
@@ -149,9 +147,9 @@ def _release(run: Run, number: int, last: int) -> None:
                 run.may_end(role)
 
 
-def _component(run: Run, number: int) -> int:
+def _component(run: Progress, number: int) -> int:
     return run.roles + len(run.plan.barriers) + number
 
 
-def _exited(run: Run, use: MeetingUse) -> int:
+def _exited(run: Progress, use: MeetingUse) -> int:
     return sum(run.plan.programs[role].me.threads for role in use.roles if run.ended(role))

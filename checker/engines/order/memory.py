@@ -9,20 +9,17 @@ are concerned.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
-from sm90_verify.engines.order import ctas, signals
+from sm90_verify.engines.order import ctas, landing, signals
 from sm90_verify.engines.order.plan import Move, Use
+from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, RunState, Spans, join
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import describe
 
-if TYPE_CHECKING:
-    from sm90_verify.engines.order.run import Run
 
-
-def access(run: Run, role: int, move: Move) -> None:
+def access(run: Progress, role: int, move: Move) -> None:
     """Ordinary reads and writes, wgmma and bulk stores begin; or init or inval writes a barrier's bytes."""
     if not move.uses:
         return
@@ -45,10 +42,10 @@ def access(run: Run, role: int, move: Move) -> None:
                 spans.raw_write = NEVER
             else:
                 spans.raw_read = NEVER
-    leave(run.state.content, *move.leaves)
+    landing.leave(run.state.content, *move.leaves)
 
 
-def _must_find(run: Run, role: int, move: Move) -> None:
+def _must_find(run: Progress, role: int, move: Move) -> None:
     """Reads find what they expect."""
     state = run.state
     for buffer, tag in move.wants:
@@ -57,7 +54,7 @@ def _must_find(run: Run, role: int, move: Move) -> None:
             run.fail("stale-read", because, buffer, run.now(role), (role, state.at[role]))
 
 
-def load(run: Run, role: int, move: Move) -> None:
+def load(run: Progress, role: int, move: Move) -> None:
     """A bulk copy is issued."""
     for use, barrier in zip(move.uses, move.things, strict=True):
         look_back(run, role, use)
@@ -67,16 +64,7 @@ def load(run: Run, role: int, move: Move) -> None:
         _overruns(run, role, use)
 
 
-def landed(run: Run, role: int, use: Use, barrier: int, stage: int, event: int) -> None:
-    """The copy's bytes are counted in the phase of that stage; until it is known to be complete, they may come late."""
-    flights = run.state.flights[use.bytes]
-    known = flights.get(barrier)
-    if known is None or known[0] <= stage:
-        flights[barrier] = (stage, role, event)
-    ctas.look_at_flight(run, use.access, barrier, stage, role, event)
-
-
-def fence(run: Run, role: int, move: Move) -> None:
+def fence(run: Progress, role: int, move: Move) -> None:
     """fence.proxy.async, or fence.mbarrier_init: what the thread did before counts as fenced from this event on."""
     state, event = run.state, run.state.done[role]
     for barrier in state.barriers:
@@ -101,7 +89,7 @@ def _fence_accesses(state: RunState, role: int, event: int) -> None:
     state.raw[role].clear()
 
 
-def end(run: Run, role: int, move: Move, event: int) -> None:
+def end(run: Progress, role: int, move: Move, event: int) -> None:
     """Groups have been waited for: their accesses end with this event."""
     for number, write in move.over:
         spans = run.state.regions[number][role]
@@ -111,7 +99,7 @@ def end(run: Run, role: int, move: Move, event: int) -> None:
             spans.read = event
 
 
-def release(run: Run, role: int, move: Move, event: int) -> None:
+def release(run: Progress, role: int, move: Move, event: int) -> None:
     """barrier.cluster.arrive.relaxed leaves accesses without a release, and the next release makes up for it."""
     for pairs, end in ((move.loosens, NEVER), (move.tightens, event)):
         for number, write in pairs:
@@ -122,7 +110,7 @@ def release(run: Run, role: int, move: Move, event: int) -> None:
                 spans.loose_read = end
 
 
-def look_back(run: Run, role: int, use: Use) -> None:
+def look_back(run: Progress, role: int, use: Use) -> None:
     """Everything that conflicts with an access that begins now, or that it needs a fence after."""
     state, plan = run.state, run.plan
     clock, strict = state.clock[role], plan.kernel.rules.strict
@@ -137,7 +125,7 @@ def look_back(run: Run, role: int, use: Use) -> None:
         _must_have_landed(run, role, use, number)
 
 
-def _must_have_landed(run: Run, role: int, use: Use, number: int) -> None:
+def _must_have_landed(run: Progress, role: int, use: Use, number: int) -> None:
     """Copies into these bytes are known to have landed."""
     state, plan, clock = run.state, run.plan, run.state.clock[role]
     for barrier, (stage, other, event) in state.flights[number].items():
@@ -153,7 +141,7 @@ def _must_have_landed(run: Run, role: int, use: Use, number: int) -> None:
             run.raced = True
 
 
-def _race(run: Run, role: int, use: Use, other: int, spans: Spans, known: int) -> None:
+def _race(run: Progress, role: int, use: Use, other: int, spans: Spans, known: int) -> None:
     wrote = known <= spans.write or (other != role and known <= spans.loose_write)
     begun = spans.wrote if wrote else spans.began
     names = run.plan.programs
@@ -168,7 +156,7 @@ def _race(run: Run, role: int, use: Use, other: int, spans: Spans, known: int) -
     _consequences(run, role, use, other, begun, because)
 
 
-def _consequences(run: Run, role: int, use: Use, other: int, begun: int, because: str) -> None:
+def _consequences(run: Progress, role: int, use: Use, other: int, begun: int, because: str) -> None:
     """Where a race is decided the other way round, a read may find other data, and a fence may come too late."""
     if other == role:
         return
@@ -183,7 +171,7 @@ def _consequences(run: Run, role: int, use: Use, other: int, begun: int, because
     run.suspect("stale-read", because, object, run.now(role), (role, run.state.at[role]))
 
 
-def _missing_fence(run: Run, role: int, use: Use, other: int, spans: Spans, known: int) -> None:
+def _missing_fence(run: Progress, role: int, use: Use, other: int, spans: Spans, known: int) -> None:
     wrote = known <= spans.raw_write
     begun = spans.wrote if wrote else spans.began
     names = run.plan.programs
@@ -196,7 +184,7 @@ def _missing_fence(run: Run, role: int, use: Use, other: int, spans: Spans, know
     run.fail("missing-fence", because, use.access.object, reached, (role, run.state.at[role]))
 
 
-def _overruns(run: Run, role: int, use: Use) -> None:
+def _overruns(run: Progress, role: int, use: Use) -> None:
     """The copy is longer than its buffer and reaches into another one."""
     write = use.access
     regions = run.plan.kernel.layout.regions
@@ -212,11 +200,3 @@ def _overruns(run: Run, role: int, use: Use) -> None:
         ):
             because = f"the copy runs over the end of {home.object} into {region.object}"
             run.fail("smem-overlap", because, write.object, run.now(role), (role, run.state.at[role]))
-
-
-def leave(content: dict[str, Hashable], *leaves: tuple[str, Hashable, tuple[str, ...]]) -> None:
-    """What buffers hold after a write."""
-    for buffer, tag, others in leaves:
-        content[buffer] = tag
-        for other in others:
-            content.pop(other, None)

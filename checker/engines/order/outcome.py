@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from sm90_verify.engines.order.plan import Plan, make_plan, refusal
+from sm90_verify.engines.order.progress import ALTERNATIVES
 from sm90_verify.engines.order.recur import situation
-from sm90_verify.engines.order.run import ALTERNATIVES, Run
+from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.order.state import Failure
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.kernel import Kernel, Program
+from sm90_verify.spec.model.properties import HALTING, PROPERTIES
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import accesses_of, contents, expectations
 
@@ -87,15 +89,12 @@ def order(kernel: Kernel, *, timeout: float = 0.0) -> Outcome:
     walk.walk()
     failures = tuple(walk.failures)
     why = walk.unsure or walk.diverged
-    halted = [failure.property for failure in failures if failure.property in _HALTING and failure.certain]
+    halted = [failure.property for failure in failures if failure.property in HALTING and failure.certain]
     if not why and halted:
         why = f"what follows a violation of {halted[0]} is undefined and was not looked at"
     over_barriers = ("barrier-init",) if kernel.layout.under else ()
     unreliable = ("stale-read", "missing-fence", *over_barriers) if walk.raced else ()
     return Outcome(kernel, plan, applies, failures, why, unreliable, walk.events, time.perf_counter() - start)
-
-
-_HALTING = ("arrival-count", "tx-count", "barrier-init")
 
 
 class _Walk:
@@ -206,23 +205,7 @@ def applicable(kernel: Kernel) -> tuple[str, ...]:
         concerned.add("barrier-init")
     if len({access.proxy for access, _ in accesses}) > 1:
         concerned.add("missing-fence")
-    return tuple(property for property in _PROPERTIES if property in concerned)
-
-
-_PROPERTIES = (
-    "deadlock",
-    "race",
-    "stale-read",
-    "phase-lapped",
-    "arrival-count",
-    "tx-count",
-    "barrier-init",
-    "missing-fence",
-    "exit-hazard",
-    "named-barrier",
-    "register-pool",
-    "unobserved-phase",
-)
+    return tuple(property for property in PROPERTIES if property in concerned)
 
 
 def _concerns(operation: op.Operation) -> tuple[str, ...]:

@@ -10,17 +10,13 @@ In every order the tx-count must stay in its range, whether or not the phase com
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sm90_verify.engines.order import counts
 from sm90_verify.engines.order.plan import BarrierUse
+from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, Contribution, join
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 from sm90_verify.spec.ptx.numbers import Applied
-
-if TYPE_CHECKING:
-    from sm90_verify.engines.order.run import Run
 
 
 def changes_nothing(operation: op.Operation | None, use: BarrierUse) -> bool:
@@ -28,7 +24,7 @@ def changes_nothing(operation: op.Operation | None, use: BarrierUse) -> bool:
     return isinstance(operation, op.Arrive) and not operation.count and not operation.expect and not use.tokens
 
 
-def contribute(run: Run, number: int, operation: op.Operation, applied: Applied, role: int, event: int) -> None:
+def contribute(run: Progress, number: int, operation: op.Operation, applied: Applied, role: int, event: int) -> None:
     """An arrival, expect_tx or complete_tx is made in the current phase."""
     barrier, use, clock = run.state.barriers[number], run.plan.barriers[number], run.publish(role)
     moved = applied.barrier.tx - barrier.parts.tx
@@ -47,7 +43,7 @@ def contribute(run: Run, number: int, operation: op.Operation, applied: Applied,
     _settle(run, number, applied)
 
 
-def land(run: Run, number: int, applied: Applied, role: int, event: int, clock: Clock) -> None:
+def land(run: Progress, number: int, applied: Applied, role: int, event: int, clock: Clock) -> None:
     """A piece of a bulk copy that the event of the role has issued lands in the current phase."""
     barrier = run.state.barriers[number]
     moved = applied.barrier.tx - barrier.parts.tx
@@ -68,7 +64,7 @@ def _add(barrier: BarrierState, contribution: Contribution) -> None:
     barrier.shared = join(barrier.shared, contribution.clock)
 
 
-def _settle(run: Run, number: int, applied: Applied) -> None:
+def _settle(run: Progress, number: int, applied: Applied) -> None:
     """A contribution has been made. With no arrival pending, could another order have completed the phase before?"""
     barrier = run.state.barriers[number]
     barrier.parts = applied.barrier
@@ -82,7 +78,7 @@ def _settle(run: Run, number: int, applied: Applied) -> None:
         _too_many_bytes(run, number)
 
 
-def _too_many_bytes(run: Run, number: int) -> None:
+def _too_many_bytes(run: Progress, number: int) -> None:
     """All arrivals have been made, and more bytes have landed than were expected: the phase could end before."""
     barrier, use = run.state.barriers[number], run.plan.barriers[number]
     reached = run.everything()
@@ -91,7 +87,7 @@ def _too_many_bytes(run: Run, number: int) -> None:
     run.diverge("tx-count", because, use.name, reached, None)
 
 
-def _complete(run: Run, number: int) -> None:
+def _complete(run: Progress, number: int) -> None:
     """The phase completes, in this run by its last contribution."""
     barrier = run.state.barriers[number]
     stage = barrier.stage
@@ -100,7 +96,7 @@ def _complete(run: Run, number: int) -> None:
     _must_have_passed(run, number, stage, clock)
 
 
-def _must_have_passed(run: Run, number: int, stage: int, clock: Clock) -> None:
+def _must_have_passed(run: Progress, number: int, stage: int, clock: Clock) -> None:
     """Whoever waited for the phase before is before the completion of this one."""
     barrier = run.state.barriers[number]
     for who, (seen, event, stand) in barrier.required.items():
@@ -113,7 +109,7 @@ def _must_have_passed(run: Run, number: int, stage: int, clock: Clock) -> None:
             run.diverged = run.diverged or because
 
 
-def next_stage(run: Run, number: int, clock: Clock) -> Clock:
+def next_stage(run: Progress, number: int, clock: Clock) -> Clock:
     """After the clock a completion, init or inval ends what has been contributed so far."""
     barrier = run.state.barriers[number]
     clock = clock.copy()
@@ -129,7 +125,7 @@ def next_stage(run: Run, number: int, clock: Clock) -> Clock:
     return clock
 
 
-def _stay_in_range(run: Run, number: int) -> None:
+def _stay_in_range(run: Progress, number: int) -> None:
     """Whether the tx-count stays within +-(2^20-1) in every order of the contributions so far; each is asked about once
     it is made, so that nothing that comes after a violation is taken for certain.
     """
@@ -153,7 +149,7 @@ def _stay_in_range(run: Run, number: int) -> None:
             barrier.lowest = NEVER
 
 
-def _any_order(run: Run, number: int) -> None:
+def _any_order(run: Progress, number: int) -> None:
     """Whether the contributions of the current phase fill it in every order of them, and only all together."""
     barrier, use = run.state.barriers[number], run.plan.barriers[number]
     certain = barrier.expected - sum(bytes for bytes, _, _ in barrier.open_expects)
@@ -167,7 +163,7 @@ def _any_order(run: Run, number: int) -> None:
             run.diverge("tx-count", because, use.name, reached, (role, node))
 
 
-def _not_last(run: Run, number: int) -> None:
+def _not_last(run: Progress, number: int) -> None:
     """Whether each arrive.noComplete is before some other contribution, now that all of them are known."""
     barrier, use = run.state.barriers[number], run.plan.barriers[number]
     for role, event in barrier.open_arrivals:
@@ -177,7 +173,7 @@ def _not_last(run: Run, number: int) -> None:
         run.fail("arrival-count", because, use.name, reached, (role, run.node_of(role, event)))
 
 
-def _all_of(run: Run, number: int, clocks: list[Clock]) -> Clock:
+def _all_of(run: Progress, number: int, clocks: list[Clock]) -> Clock:
     """After these contributions to the current phase, its bytes landed where they can."""
     reached = [0] * run.plan.width
     for clock in clocks:

@@ -3,112 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from sm90_verify.engines.order import ctas, lifetime, memory, signals
+from sm90_verify.engines.order import ctas, landing, lifetime, memory, signals
 from sm90_verify.engines.order.meetings import leave, meet, role_ends
 from sm90_verify.engines.order.plan import Move, Plan
-from sm90_verify.engines.order.state import NEVER, Clock, Failure, RunState, initial
+from sm90_verify.engines.order.progress import Progress
+from sm90_verify.engines.order.state import NEVER, RunState, initial
 from sm90_verify.spec.model.barrier_bytes import undeclared_overlaps
 
-ALTERNATIVES = 4
-"""Failures of one property that are kept, in case the first turns out to be nothing."""
-HALTING = ("arrival-count", "tx-count", "barrier-init")
 
-
-class Run:
-    """A run of a plan. `limit`: the trip count, None for no end.
-
-    failures: what is violated, the first ones of each property. diverged: why other schedules may do something else
-    than this run; unsure: why a property cannot be decided at all. Both are "" if there is no reason.
-    """
+class Run(Progress):
+    """A run of a plan. `limit`: the trip count, None for no end."""
 
     def __init__(self, plan: Plan, state: RunState | None = None, limit: int | None = None) -> None:
-        self.plan, self.limit = plan, limit
-        self.state = initial(plan) if state is None else state
-        self.roles = len(plan.programs)
-        self.failures: list[Failure] = []
-        self.diverged = self.unsure = self.halted = ""
-        self.raced = False
+        super().__init__(plan, initial(plan) if state is None else state)
+        self.limit = limit
         self.before_decision: Callable[[int], None] | None = None
-
-    # -- clocks
-
-    def now(self, role: int) -> Clock:
-        """The clock of the role where it stands, as a list of its own."""
-        clock = self.state.clock[role].copy()
-        clock[role] = self.state.done[role]
-        return clock
-
-    def publish(self, role: int) -> Clock:
-        """The clock after the event that the role is executing."""
-        clock = self.state.clock[role].copy()
-        clock[role] = self.state.done[role] + 1
-        return clock
-
-    def clock_at(self, role: int, event: int) -> Clock:
-        """The clock of the role before one of its events."""
-        history = self.state.history[role]
-        clock = (history[event] if event < len(history) else self.state.clock[role]).copy()
-        clock[role] = event
-        return clock
-
-    def node_of(self, role: int, event: int) -> int:
-        """Where the role was, or is, when it executes one of its events."""
-        if event == self.state.done[role]:
-            return self.state.at[role]
-        return next(node for who, node, _, number in reversed(self.state.log) if who == role and number == event)
-
-    # -- failures
-
-    def fail(
-        self,
-        property: str,
-        because: str,
-        object: str,
-        reached: Clock,
-        step: tuple[int, int] | None = None,
-        *,
-        happened: bool = False,
-        stuck: tuple[str, ...] = (),
-        beyond: Clock | None = None,
-        astray: bool = False,
-        late: tuple[int, int, int] | None = None,
-    ) -> None:
-        """Keeps a violation. happened: this very run shows it, so that it is certain whatever else is wrong."""
-        certain = happened or not self.diverged
-        self._keep(
-            Failure(property, because, object, tuple(reached), step, stuck, tuple(beyond or ()), certain, astray, late)
-        )
-        if happened and property in HALTING:
-            self.halted = because
-
-    def diverge(
-        self,
-        property: str,
-        because: str,
-        object: str,
-        reached: Clock,
-        step: tuple[int, int] | None,
-        *,
-        beyond: Clock | None = None,
-    ) -> None:
-        """Other schedules may count, pass or meet differently; what they violate is open, most likely `property`."""
-        self.diverged = self.diverged or because
-        self.fail(property, because, object, reached, step, beyond=beyond, astray=True)
-
-    def suspect(self, property: str, because: str, object: str, reached: Clock, step: tuple[int, int]) -> None:
-        """What a race may lead to."""
-        self._keep(Failure(property, because, object, tuple(reached), step, certain=False))
-
-    def _keep(self, failure: Failure) -> None:
-        alike = [
-            known for known in self.failures if (known.property, known.certain) == (failure.property, failure.certain)
-        ]
-        if len(alike) < ALTERNATIVES and failure not in alike:
-            self.failures.append(
-                replace(failure, log=self.state.log, length=len(self.state.log), given=tuple(self.state.given or ()))
-            )
 
     # -- events
 
@@ -213,7 +123,7 @@ class Run:
         if move.loosens or move.tightens:
             memory.release(self, role, move, done)
         if move.kind == "load":
-            signals.land(self, role, move)
+            landing.land(self, role, move)
         elif move.kind == "wait":
             signals.passed(self, role, move, done)
         elif move.kind == "inval":
@@ -260,18 +170,6 @@ class Run:
             self.fail("exit-hazard", because, program.name, self.now(role))
         role_ends(self, role)
         ctas.role_ends(self, role)
-
-    def ended(self, role: int) -> bool:
-        return self.state.inside[role] < 0 and self.plan.moves[role][self.state.at[role]].kind == "end"
-
-    def everything(self) -> Clock:
-        """A clock after all that has happened, bytes of incomplete phases included."""
-        state = self.state
-        return [
-            *state.done,
-            *(barrier.stage + 1 for barrier in state.barriers),
-            *(meeting.stage + 1 for meeting in state.meetings),
-        ]
 
     def at_rest(self) -> None:
         """Nothing can happen any more: who is stuck, and what is in flight if nobody is."""

@@ -13,7 +13,7 @@ from sm90_verify.counterexample.trace import State, initial_state, is_enabled, m
 from sm90_verify.engines.order.outcome import Outcome
 from sm90_verify.engines.order.plan import Plan
 from sm90_verify.engines.order.state import NEVER, Event, Failure
-from sm90_verify.engines.search.explore import Violation
+from sm90_verify.engines.violation import Violation
 from sm90_verify.result import Trace
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import LIMIT, Action, Check, Location, Machine

@@ -13,10 +13,9 @@ everything is before it. Then
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sm90_verify.engines.order import ctas, memory, phases
+from sm90_verify.engines.order import ctas, phases
 from sm90_verify.engines.order.plan import BarrierUse, Move
+from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, join
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
@@ -24,14 +23,11 @@ from sm90_verify.spec.ptx.numbers import apply
 from sm90_verify.spec.ptx.signals import naming_option
 from sm90_verify.spec.ptx.step import Step
 
-if TYPE_CHECKING:
-    from sm90_verify.engines.order.run import Run
-
 OLD = 3
 """Tokens of so many phases ago, whose waits are not defined, are not told apart from older ones."""
 
 
-def contribute(run: Run, role: int, move: Move) -> None:
+def contribute(run: Progress, role: int, move: Move) -> None:
     """An arrival, expect_tx or complete_tx."""
     state, number = run.state, move.thing
     barrier, use = state.barriers[number], run.plan.barriers[number]
@@ -62,7 +58,7 @@ def contribute(run: Run, role: int, move: Move) -> None:
     phases.contribute(run, number, operation, applied, role, event)
 
 
-def may_signal(run: Run, role: int, number: int) -> None:
+def may_signal(run: Progress, role: int, number: int) -> None:
     """A bulk copy is issued: its bytes may land at once."""
     state = run.state
     barrier, use = state.barriers[number], run.plan.barriers[number]
@@ -75,7 +71,7 @@ def may_signal(run: Run, role: int, number: int) -> None:
     _must_be_fenced(run, role, number, step)
 
 
-def _must_be_fenced(run: Run, role: int, number: int, step: tuple[int, int]) -> None:
+def _must_be_fenced(run: Progress, role: int, number: int, step: tuple[int, int]) -> None:
     """A copy is after the fence that shows it the initialisation of the barrier that it signals."""
     state, use = run.state, run.plan.barriers[number]
     barrier, clock = state.barriers[number], state.clock[role]
@@ -86,44 +82,7 @@ def _must_be_fenced(run: Run, role: int, number: int, step: tuple[int, int]) -> 
             run.fail("barrier-init", because, use.name, run.now(role), step)
 
 
-def land(run: Run, role: int, move: Move) -> None:
-    """The copy lands, in this run as soon as it can; the event that issued it is the last one of the role."""
-    for number, use, leaves in zip(move.things, move.uses, move.leaves, strict=True):
-        stage = run.state.barriers[number].stage
-        _land_one(run, role, move, number)
-        if run.halted:
-            return
-        memory.landed(run, role, use, number, stage, run.state.done[role] - 1)
-        memory.leave(run.state.content, leaves)
-
-
-def _land_one(run: Run, role: int, move: Move, number: int) -> None:
-    state = run.state
-    barrier, use = state.barriers[number], run.plan.barriers[number]
-    event = state.done[role] - 1
-    node = state.log[-1][1]
-    stage, clock = barrier.stage, run.now(role)
-    load = move.node.operation
-    assert isinstance(load, op.Load) and move.operation is not None
-    if use.invals:
-        barrier.used[role] = event
-    for piece in range(load.pieces):
-        if barrier.stage != stage:
-            because = f"{use.name} completes a phase between two pieces of one copy"
-            run.diverge("tx-count", because, use.name, within(run, role, number), None)
-        applied = apply(barrier.parts, move.operation, False)
-        for property, because in applied.violates:
-            reached = within(run, role, number)
-            run.fail(property, f"{use.name}: {because}", use.name, reached, (~role, node), happened=True)
-        if run.halted:
-            return
-        barrier.copies = True
-        if piece == 0:
-            state.log.append((~role, node, number, stage))
-        phases.land(run, number, applied, role, event, clock)
-
-
-def wait(run: Run, role: int, move: Move) -> bool:
+def wait(run: Progress, role: int, move: Move) -> bool:
     """Whether a wait by parity passes, and whether it could pass or block wrongly."""
     state, number = run.state, move.thing
     barrier, use = state.barriers[number], run.plan.barriers[number]
@@ -148,7 +107,7 @@ def wait(run: Run, role: int, move: Move) -> bool:
     return applied.runs
 
 
-def passed(run: Run, role: int, move: Move, event: int) -> None:
+def passed(run: Progress, role: int, move: Move, event: int) -> None:
     """What passing a wait by parity tells the role, and what nobody may do before the role is known to be past it."""
     state, number = run.state, move.thing
     barrier, use = state.barriers[number], run.plan.barriers[number]
@@ -166,7 +125,7 @@ def passed(run: Run, role: int, move: Move, event: int) -> None:
     barrier.seen[role] = stage
 
 
-def wait_token(run: Run, role: int, move: Move) -> bool:
+def wait_token(run: Progress, role: int, move: Move) -> bool:
     """A wait with the token of the role's last arrival."""
     state, number = run.state, move.thing
     barrier, use = state.barriers[number], run.plan.barriers[number]
@@ -191,7 +150,7 @@ def wait_token(run: Run, role: int, move: Move) -> bool:
 # ---------------------------------------------------------------- who knows what
 
 
-def _must_be_visible(run: Run, role: int, number: int) -> None:
+def _must_be_visible(run: Progress, role: int, number: int) -> None:
     """An arrival from another CTA is after what makes the initialisation visible there."""
     barrier, use, clock = run.state.barriers[number], run.plan.barriers[number], run.state.clock[role]
     for other, shown in barrier.hidden.items():
@@ -201,7 +160,7 @@ def _must_be_visible(run: Run, role: int, number: int) -> None:
             run.fail("barrier-init", because, use.name, run.now(role), (role, run.state.at[role]))
 
 
-def _must_know(run: Run, role: int, number: int, known: int) -> None:
+def _must_know(run: Progress, role: int, number: int, known: int) -> None:
     """A contribution is after the completion of the phase before."""
     barrier, use = run.state.barriers[number], run.plan.barriers[number]
     if known >= barrier.stage or use.careless:
@@ -215,7 +174,7 @@ def _must_know(run: Run, role: int, number: int, known: int) -> None:
     run.diverge("phase-lapped", because, use.name, run.now(role), step, beyond=barrier.completions[known])
 
 
-def _must_not_be_early(run: Run, role: int, number: int, wait: op.Wait, distance: int) -> None:
+def _must_not_be_early(run: Progress, role: int, number: int, wait: op.Wait, distance: int) -> None:
     """A wait that skips phases is for one whose predecessor is known to be complete."""
     barrier, name = run.state.barriers[number], run.plan.barriers[number].name
     known = run.state.clock[role][run.roles + number] - barrier.seen[role]
@@ -224,7 +183,7 @@ def _must_not_be_early(run: Run, role: int, number: int, wait: op.Wait, distance
         run.diverged = run.diverged or because
 
 
-def not_initialised(run: Run, role: int, number: int, step: tuple[int, int] | None = None) -> None:
+def not_initialised(run: Progress, role: int, number: int, step: tuple[int, int] | None = None) -> None:
     """The role does not know of the last init: where it stands, the barrier can still be dead."""
     barrier, name = run.state.barriers[number], run.plan.barriers[number].name
     known = run.state.clock[role][run.roles + number]
@@ -245,7 +204,7 @@ def _observed(barrier: BarrierState, use: BarrierUse, role: int, clock: Clock) -
     )
 
 
-def _knowledge(run: Run, role: int, number: int) -> int:
+def _knowledge(run: Progress, role: int, number: int) -> int:
     """The stage of the barrier that is before the role's next event.
 
     A phase of which the role knows all arrivals is complete, whether or not it has waited for it, unless bytes of a
@@ -267,13 +226,13 @@ def _completed_since(barrier: BarrierState, stage: int) -> int:
     return max(0, barrier.stage - stage - (not barrier.parts.alive))
 
 
-def _learn(run: Run, role: int, number: int) -> None:
+def _learn(run: Progress, role: int, number: int) -> None:
     clock, barrier = run.state.clock, run.state.barriers[number]
     if clock[role][run.roles + number] < barrier.stage:
         clock[role] = join(clock[role], barrier.completions[-1])
 
 
-def within(run: Run, role: int, number: int) -> Clock:
+def within(run: Progress, role: int, number: int) -> Clock:
     """Where the role stands, after all contributions so far to the current phase of the barrier."""
     barrier = run.state.barriers[number]
     reached = behind(run, role, number)
@@ -283,7 +242,7 @@ def within(run: Run, role: int, number: int) -> Clock:
     return reached
 
 
-def behind(run: Run, role: int, number: int) -> Clock:
+def behind(run: Progress, role: int, number: int) -> Clock:
     """Where the role stands, after the last completion of the barrier."""
     completions = run.state.barriers[number].completions
     return join(completions[-1] if completions else None, run.now(role))

@@ -17,21 +17,10 @@ from dataclasses import dataclass, field
 
 from sm90_verify.engines.search.exchange import Exchange, Replaced, Takes
 from sm90_verify.engines.search.packed import PackedMachine, Successors, Violations, pack
+from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import LIMIT, Check, Machine
 
 CLUSTER_WAIT = "barrier.cluster.wait"
-
-
-@dataclass(frozen=True)
-class Violation:
-    """A property violated after a sequence of actions; the last action is the guilty one if `by_step`."""
-
-    property: str
-    because: str
-    object: str
-    actions: tuple[int, ...]
-    by_step: bool
-    stuck: tuple[str, ...] = ()
 
 
 @dataclass

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sm90_verify.engines.search.explore import Violation
 from sm90_verify.engines.smt.read_z3 import Term, number_in, symbol, z3_module
 from sm90_verify.engines.smt.unroll import Relation, initial_state, relation, renaming, state_terms, take
+from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import LIMIT, Check, Machine
 from sm90_verify.spec.ptx.expr import evaluate
 

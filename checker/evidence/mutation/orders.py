@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from sm90_verify.engines.order.memory import leave
+from sm90_verify.engines.order.landing import leave
 from sm90_verify.engines.order.plan import Move, make_plan, refusal
 from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.order.state import NEVER, Clock

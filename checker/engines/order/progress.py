@@ -1,0 +1,122 @@
+"""How far a run has come: where each role stands, what is known to be before that, and what has gone wrong so far."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+from sm90_verify.engines.order.plan import Plan
+from sm90_verify.engines.order.state import Clock, Failure, RunState
+from sm90_verify.spec.model.properties import HALTING
+
+ALTERNATIVES = 4
+"""Failures of one property that are kept, in case the first turns out to be nothing."""
+
+
+class Progress(ABC):
+    """What the parts of a run (accesses, signals, meetings, CTAs) read and report.
+
+    failures: what is violated, the first ones of each property. diverged: why other schedules may do something else
+    than this run; unsure: why a property cannot be decided at all. Both are "" if there is no reason.
+    """
+
+    def __init__(self, plan: Plan, state: RunState) -> None:
+        self.plan, self.state = plan, state
+        self.roles = len(plan.programs)
+        self.failures: list[Failure] = []
+        self.diverged = self.unsure = self.halted = ""
+        self.raced = False
+
+    @abstractmethod
+    def may_end(self, role: int) -> None:
+        """Ends the role if it has come to its end."""
+
+    def ended(self, role: int) -> bool:
+        return self.state.inside[role] < 0 and self.plan.moves[role][self.state.at[role]].kind == "end"
+
+    def everything(self) -> Clock:
+        """A clock after all that has happened, bytes of incomplete phases included."""
+        state = self.state
+        return [
+            *state.done,
+            *(barrier.stage + 1 for barrier in state.barriers),
+            *(meeting.stage + 1 for meeting in state.meetings),
+        ]
+
+    # -- clocks
+
+    def now(self, role: int) -> Clock:
+        """The clock of the role where it stands, as a list of its own."""
+        clock = self.state.clock[role].copy()
+        clock[role] = self.state.done[role]
+        return clock
+
+    def publish(self, role: int) -> Clock:
+        """The clock after the event that the role is executing."""
+        clock = self.state.clock[role].copy()
+        clock[role] = self.state.done[role] + 1
+        return clock
+
+    def clock_at(self, role: int, event: int) -> Clock:
+        """The clock of the role before one of its events."""
+        history = self.state.history[role]
+        clock = (history[event] if event < len(history) else self.state.clock[role]).copy()
+        clock[role] = event
+        return clock
+
+    def node_of(self, role: int, event: int) -> int:
+        """Where the role was, or is, when it executes one of its events."""
+        if event == self.state.done[role]:
+            return self.state.at[role]
+        return next(node for who, node, _, number in reversed(self.state.log) if who == role and number == event)
+
+    # -- failures
+
+    def fail(
+        self,
+        property: str,
+        because: str,
+        object: str,
+        reached: Clock,
+        step: tuple[int, int] | None = None,
+        *,
+        happened: bool = False,
+        stuck: tuple[str, ...] = (),
+        beyond: Clock | None = None,
+        astray: bool = False,
+        late: tuple[int, int, int] | None = None,
+    ) -> None:
+        """Keeps a violation. happened: this very run shows it, so that it is certain whatever else is wrong."""
+        certain = happened or not self.diverged
+        self._keep(
+            Failure(property, because, object, tuple(reached), step, stuck, tuple(beyond or ()), certain, astray, late)
+        )
+        if happened and property in HALTING:
+            self.halted = because
+
+    def diverge(
+        self,
+        property: str,
+        because: str,
+        object: str,
+        reached: Clock,
+        step: tuple[int, int] | None,
+        *,
+        beyond: Clock | None = None,
+    ) -> None:
+        """Other schedules may count, pass or meet differently; what they violate is open, most likely `property`."""
+        self.diverged = self.diverged or because
+        self.fail(property, because, object, reached, step, beyond=beyond, astray=True)
+
+    def suspect(self, property: str, because: str, object: str, reached: Clock, step: tuple[int, int]) -> None:
+        """What a race may lead to."""
+        self._keep(Failure(property, because, object, tuple(reached), step, certain=False))
+
+    def _keep(self, failure: Failure) -> None:
+        alike = [
+            known for known in self.failures if (known.property, known.certain) == (failure.property, failure.certain)
+        ]
+        if len(alike) < ALTERNATIVES and failure not in alike:
+            self.failures.append(
+                replace(failure, log=self.state.log, length=len(self.state.log), given=tuple(self.state.given or ()))
+            )
