@@ -177,6 +177,7 @@ READERS = (
     "checker/evidence/hardware/recorder/conform.py",
     "checker/evidence/mutation/behaviour.py",
     "checker/mutation/operators.py",
+    "checker/mutation/starts.py",
     "checker/mutation/stream.py",
 )
 """The modules that say for each operation what it does."""

@@ -8,8 +8,8 @@ from mutant_names import named
 from sm90_verify.evidence.mutation.models import models
 from sm90_verify.evidence.mutation.score import KILLED, run
 from sm90_verify.mutation.catalogue import Model, mutants_of
-from sm90_verify.mutation.operators import OPERATORS
 from sm90_verify.mutation.stream import edited
+from sm90_verify.mutation.variation import OPERATORS
 from sm90_verify.spec.cutlass.classes import Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.cutlass.gemm import GemmPingpong

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.smt import induction
 from sm90_verify.engines.smt.bounded import NotASchedule, Unrolling, bounded, deepen
-from sm90_verify.engines.smt.induction import UNLIKE, prove, strengthen
+from sm90_verify.engines.smt.houdini import UNLIKE, strengthen
+from sm90_verify.engines.smt.induction import prove
 from sm90_verify.engines.smt.invariants import candidates
 from sm90_verify.engines.smt.read_z3 import number_in, z3_module
 from sm90_verify.engines.smt.tables import Candidate
 from sm90_verify.engines.smt.unroll import initial_state, relation, take
 from sm90_verify.engines.smt.walk import walk
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
-from sm90_verify.spec.cutlass.classes import PIPELINES
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import Body, barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -29,6 +30,8 @@ from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.ptx.expr import Field, evaluate
+
+PIPELINES = kernels("pipeline")
 
 WITH_CONSUMERS = tuple(name for name, kernel in PIPELINES.items() if "consumers" in kernel.parameter_names())
 

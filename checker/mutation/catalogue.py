@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sm90_verify.mutation.neighbours import Neighbours
-from sm90_verify.mutation.operators import Variation, other_counts, starts, variations
+from sm90_verify.mutation.operators import other_counts, variations
+from sm90_verify.mutation.starts import starts
 from sm90_verify.mutation.stream import (
     AnyEdit,
     Edit,
@@ -24,8 +25,9 @@ from sm90_verify.mutation.stream import (
     later,
     once,
 )
+from sm90_verify.mutation.variation import Variation
 from sm90_verify.spec.errors import Source
-from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.pipeline import Pipeline, label_of
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.kernel import Node
 from sm90_verify.spec.model.words import words_of
@@ -49,7 +51,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        return str(getattr(self.kernel, "_label", self.kernel.__name__))
+        return label_of(self.kernel)
 
     @property
     def label(self) -> str:

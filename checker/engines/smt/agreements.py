@@ -1,13 +1,15 @@
-"""Templates for everything that roles must agree on apart from mbarriers: contents, loops, choices, meetings,
-counters.
+"""Templates for everything that roles must agree on apart from mbarriers: locations, contents, counters, and what the
+modules of shared decisions and of meetings add.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import pairwise, product
+from collections.abc import Iterable
+from itertools import product
 from math import gcd
 
+from sm90_verify.engines.smt.decisions import choice_candidates, loop_candidates
+from sm90_verify.engines.smt.meetings import meeting_candidates
 from sm90_verify.engines.smt.tables import (
     Candidate,
     Graph,
@@ -17,17 +19,10 @@ from sm90_verify.engines.smt.tables import (
     last_along,
     lookup,
     lookup_all,
-    reaching,
-    recent_along,
-    sum_of_cases,
     total,
 )
-from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.machine import Action
-from sm90_verify.spec.ptx.expr import FALSE, TRUE, Apply, Expr, Field, Lit, all_of, any_of, fields_of, where
-
-EXACT = 64
-"""Modulus for counts that are exact because no loop without end is involved."""
+from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, all_of, any_of
 
 
 def agreement_candidates(model: Model) -> Iterable[Candidate]:
@@ -39,9 +34,9 @@ def agreement_candidates(model: Model) -> Iterable[Candidate]:
     yield from _contents(model)
     yield from _written_by_one(model)
     yield from _counters(model)
-    yield from _loops(model)
-    yield from _meetings(model)
-    yield from _choices(model)
+    yield from loop_candidates(model)
+    yield from meeting_candidates(model)
+    yield from choice_candidates(model)
 
 
 # ---------------------------------------------------------------- what buffers hold
@@ -172,190 +167,3 @@ def _moved(name: str, value: Expr) -> int | None:
         case Apply("sub", (Field(name=other), Lit(value=amount))) if other == name:
             return -amount
     return None
-
-
-# ---------------------------------------------------------------- decisions that all roles share
-
-
-def _loops(model: Model) -> Iterable[Candidate]:
-    """Iterations done plus iterations behind are the same for all roles of a trip-count loop; the first is not
-    behind.
-    """
-    iterations = {p.role: p for p in model.machine.structure.progress if p.kind == "iteration"}
-    for ended in [name for name in model.fields if name.startswith("loop.") and name.endswith(".ended")]:
-        loop = ended[len("loop.") : -len(".ended")]
-        behind = {
-            role: model.fields[f"behind.{role}.{loop}"]
-            for role in model.graphs
-            if f"behind.{role}.{loop}" in model.fields
-        }
-        if len(behind) < 2:
-            continue
-        yield Candidate("loops", f"somebody leads {loop}", any_of(field == 0 for field in behind.values()))
-        yield from _bounds("loops", behind)
-        counts = {
-            role: (tuple(value or 0 for value in iterations[role].by_location), iterations[role].modulus)
-            for role in behind
-            if role in iterations
-        }
-        if len(counts) == len(behind):
-            yield from _in_step("loops", model, behind, counts)
-        for role, field in behind.items():
-            heads = _reading(model.graphs[role], field.name)
-            past = set(range(len(model.graphs[role].ways))) - reaching(model.graphs[role], heads)
-            inside = ~in_locations(model.graphs[role].counter, past)
-            yield Candidate("loops", f"{role} has ended {loop}", inside | (field == 0) & (model.fields[ended] == 1))
-
-
-def _bounds(template: str, behind: dict[str, Field]) -> Iterable[Candidate]:
-    for role, field in behind.items():
-        for most in range(1, (1 << field.width) - 1):
-            yield Candidate(template, f"{role} is at most {most} behind", field <= most, f"{field.name} <=")
-
-
-def _in_step(
-    template: str, model: Model, behind: dict[str, Field], counts: dict[str, tuple[tuple[int, ...], int]]
-) -> Iterable[Candidate]:
-    """count by location + behind is the same for all, modulo what the counts recur with."""
-    roles = list(behind)
-    for one, other in pairwise(roles):
-        width = behind[one].width
-        modulus = gcd(counts[one][1], counts[other][1])
-        if modulus == 0:
-            largest = max(*counts[one][0], *counts[other][0]) + (1 << max(width, behind[other].width))
-            wide = largest.bit_length()
-            exact = [
-                lookup(model.graphs[role].counter, counts[role][0], wide) + _widened(behind[role], wide)
-                for role in (one, other)
-            ]
-            yield Candidate(template, f"{one} and {other} are in step", exact[0] == exact[1])
-            continue
-        if modulus == 1 or behind[other].width != width or modulus > 1 << width:
-            continue
-        sides = []
-        small: list[Expr] = []
-        for role in (one, other):
-            done = lookup(model.graphs[role].counter, [value % modulus for value in counts[role][0]], width)
-            sides.append(_modulo(done + behind[role], modulus))
-            if modulus & (modulus - 1):
-                small.append(behind[role] < (1 << width) - modulus)
-        yield Candidate(template, f"{one} and {other} are in step", all_of([*small, sides[0] == sides[1]]))
-
-
-def _widened(field: Field, width: int) -> Expr:
-    cases = [(field == number, number) for number in range(1, 1 << field.width)]
-    return sum_of_cases([[*cases, (TRUE, 0)]], width)
-
-
-def _modulo(number: Expr, modulus: int) -> Expr:
-    if modulus & (modulus - 1) == 0:
-        return number & (modulus - 1)
-    result = number
-    for times in range(1, ((1 << number.width) - 1) // modulus + 1):
-        result = where(number >= times * modulus, number - times * modulus, result)
-    return result
-
-
-def _reading(graph: Graph, name: str) -> list[int]:
-    """The locations with an action whose guard reads the variable."""
-    return [
-        location for location, way in enumerate(graph.ways) if any(name in fields_of(action.guard) for _, action in way)
-    ]
-
-
-def _choices(model: Model) -> Iterable[Candidate]:
-    """What a role has chosen is in the history, as far back as the role is behind."""
-    for newest in [name for name in model.fields if name.startswith("choice.") and name.endswith(".0")]:
-        choice = newest[len("choice.") : -len(".0")]
-        behind = {
-            role: model.fields[f"behind.{role}.{choice}"]
-            for role in model.graphs
-            if f"behind.{role}.{choice}" in model.fields
-        }
-        history = [model.fields[name] for name in model.fields if name.startswith(f"choice.{choice}.")]
-        yield Candidate("choices", f"somebody leads {choice}", any_of(field == 0 for field in behind.values()))
-        yield from _bounds("choices", behind)
-        counts = {}
-        for role, field in behind.items():
-            graph = model.graphs[role]
-            heads = frozenset(_reading(graph, field.name))
-            counts[role] = count_along(graph, _one_at(heads))
-            chosen = recent_along(graph, len(history), _answers(graph, heads))
-            for age in range(len(history)):
-                past = [place for place, recent in enumerate(chosen) if all(len(one) > age for one in recent)]
-                answers = [frozenset(one[age] for one in recent if len(one) > age) for recent in chosen]
-                known: Expr = FALSE
-                for distance, entry in enumerate(history[age:]):
-                    if distance < 1 << field.width:
-                        known = known | (field == distance) & lookup_all(graph.counter, answers, entry)
-                about = f"{role} chose {choice}, {age} before its last"
-                yield Candidate("choices", about, ~in_locations(graph.counter, past) | known)
-        yield from _in_step("choices", model, behind, counts)
-
-
-def _one_at(heads: frozenset[int]) -> Callable[[Action], int]:
-    return lambda action: int(action.location in heads)
-
-
-def _answers(graph: Graph, heads: frozenset[int]) -> Callable[[Action], int | None]:
-    """The number of the option that an action at a choice takes: options come in order, each picked or found."""
-
-    def answer(action: Action) -> int | None:
-        if action.location not in heads:
-            return None
-        targets = list(dict.fromkeys(other.target for _, other in graph.ways[action.location or 0]))
-        return targets.index(action.target)
-
-    return answer
-
-
-# ---------------------------------------------------------------- named barriers and __syncthreads
-
-
-def _meetings(model: Model) -> Iterable[Candidate]:
-    """The arrived threads are those of the roles with a flag, and all participants are in the same generation."""
-    threads = {role.name: role.threads for role in model.machine.roles}
-    for arrived in [model.fields[name] for name in model.fields if name.endswith(".arrived")]:
-        name = arrived.name[: -len(".arrived")]
-        flags = {role: model.fields[f"{name}.{role}"] for role in model.graphs if f"{name}.{role}" in model.fields}
-        zero = Lit(0, arrived.width)
-        parts = [where(flag == 1, Lit(threads[role], arrived.width), zero) for role, flag in flags.items()]
-        yield Candidate("meetings", f"threads at {name}", arrived == total([zero, *parts]))
-        yield Candidate("meetings", f"{name} is not full", ~all_of(flag == 1 for flag in flags.values()))
-        entered: list[tuple[str, tuple[int, ...], int]] = []
-        for role, flag in flags.items():
-            graph = model.graphs[role]
-            enters = frozenset(_entering(graph, arrived.name))
-            inside = [target for _, target in enters if target is not None and _is_inside(graph, target)]
-            yield Candidate("meetings", f"{role} waits at {name}", (flag == 0) | in_locations(graph.counter, inside))
-            counts, modulus = count_along(graph, _one_on(enters))
-            entered.append((role, counts, modulus))
-        for (one, counts, modulus), (other, more, period) in pairwise(entered):
-            common = gcd(modulus, period) or EXACT
-            if common < 2:
-                continue
-            width = (common - 1).bit_length()
-            sides = []
-            for role, table in ((one, counts), (other, more)):
-                counter = model.graphs[role].counter
-                here = lookup(counter, [value % common for value in table], width)
-                done = lookup(counter, [(value - 1) % common for value in table], width)
-                sides.append(where(flags[role] == 1, done, here))
-            yield Candidate("meetings", f"{one} and {other} at {name}", sides[0] == sides[1])
-
-
-def _entering(graph: Graph, arrived: str) -> Iterable[tuple[int | None, int | None]]:
-    """The edges on which a role arrives: they move the thread count, and do not start from inside."""
-    for way in graph.ways:
-        for _, action in way:
-            if any(name == arrived for name, _ in action.updates) and not action.op.startswith("leave"):
-                yield action.location, action.target
-
-
-def _one_on(edges: frozenset[tuple[int | None, int | None]]) -> Callable[[Action], int]:
-    return lambda action: int((action.location, action.target) in edges)
-
-
-def _is_inside(graph: Graph, target: int) -> bool:
-    """Whether the location behind an arrival is one that waits for the barrier to complete."""
-    return graph.role.locations[target].op.startswith("inside")

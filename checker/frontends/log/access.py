@@ -15,7 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from sm90_verify.frontends.log.clock import Clock, Fill, Groups, Meeting, Region
-from sm90_verify.frontends.log.stages import Stages, operands_of_copies
+from sm90_verify.frontends.log.regions import Regions
+from sm90_verify.frontends.log.stages import Stages
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import Table
 from sm90_verify.frontends.log.violation import Violation
@@ -34,22 +35,7 @@ class Accesses:
     ) -> None:
         self.records, self.table, self.program = records, table, program
         self.slot, self.phase_slot = slot, phase_slot
-        self.size: dict[Region, int] = {}
-        self.places: dict[int, list[Region]] = defaultdict(list)
-        for record in records:
-            if record.kind == "tma_load":
-                descriptor, full, start = record.values
-                region = (full, start)
-                if region not in self.size:
-                    self.places[full].append(region)
-                self.size[region] = max(self.size.get(region, 16), table.box_bytes.get(descriptor, 16))
-        self.copied = operands_of_copies(records, table)
-        for address, full in self.copied.items():
-            self.places[full].append((full, address))
-        self.sources = list(dict.fromkeys(r.values[1] for r in records if r.kind == "tma_store"))
-        self.covering: dict[int, tuple[Region, ...]] = {}
-        self.overlapping: dict[Region, tuple[Region, ...]] = {}
-        self.stored_from: dict[Region, tuple[int, ...]] = {}
+        self.where = Regions(records, table)
         self.stages = Stages(records, table)
         self.fills: dict[Region, Fill] = {}
         self.filled: Counter[Region] = Counter()
@@ -68,31 +54,6 @@ class Accesses:
         )
         self.store_meetings: list[tuple[int, Meeting]] = []
         self.staged: dict[int, list[tuple[int, Fill | None]]] = defaultdict(list)
-        self.inside = self._operands_from_tma()
-
-    def _operands_from_tma(self) -> dict[int, bool]:
-        """Per operand position of wgmma: whether its matrices come from TMA loads, which is the case if most do."""
-        votes: Counter[int] = Counter()
-        operands: Counter[tuple[int, int]] = Counter()
-        for record in self.records:
-            if record.kind in ("wgmma_smem_smem", "wgmma_reg_smem"):
-                for position, address in enumerate(reversed(record.values)):
-                    operands[position, address] += 1
-        for (position, address), times in operands.items():
-            votes[position] += times if self._regions(address) else -times
-        return {position: votes[position] > 0 for position in (0, 1)}
-
-    def _regions(self, address: int) -> tuple[Region, ...]:
-        found = self.covering.get(address)
-        if found is None:
-            found = tuple(region for region, size in self.size.items() if region[1] <= address < region[1] + size)
-            self.covering[address] = found
-        return found
-
-    def has_loads(self, full: int) -> bool:
-        """Whether any load of this log signals a stage of the ring that `full` belongs to."""
-        ring = self.table.ring[full]
-        return any(self.places.get(address) for address in ring.full.addresses)
 
     # ------------------------------------------------------------ in program order
 
@@ -147,7 +108,7 @@ class Accesses:
                 index,
                 tuple(f.record for f in (self.fills.get(region),) if f),
             )
-        for other in self._overlaps(region):
+        for other in self.where.overlapping(region):
             fill = self.fills.get(other)
             if fill is not None:
                 if fill.full != full and ring is self.table.ring[fill.full]:
@@ -174,7 +135,7 @@ class Accesses:
                         index,
                         (),
                     )
-        for source in self._stores_in(region):
+        for source in self.where.stored_from(region):
             if source in self.stores:
                 store, warp, ordinal = self.stores[source]
                 if not self._known(self.bulk, (warp,), ordinal, clock):
@@ -186,21 +147,6 @@ class Accesses:
                     )
         self.reads[region] = {}
         self.fills[region] = Fill(index, full, phase)
-
-    def _overlaps(self, region: Region) -> tuple[Region, ...]:
-        found = self.overlapping.get(region)
-        if found is None:
-            start, end = region[1], region[1] + self.size[region]
-            found = tuple(other for other, size in self.size.items() if other[1] < end and start < other[1] + size)
-            self.overlapping[region] = found
-        return found
-
-    def _stores_in(self, region: Region) -> tuple[int, ...]:
-        found = self.stored_from.get(region)
-        if found is None:
-            found = tuple(s for s in self.sources if region[1] <= s < region[1] + self.size.get(region, 0))
-            self.stored_from[region] = found
-        return found
 
     def _known(self, groups: dict[int, Groups], warps: Sequence[int], ordinal: int, clock: Clock) -> bool:
         """Whether the clock knows that some of the warps has waited for its group number `ordinal`."""
@@ -246,8 +192,8 @@ class Accesses:
         groups = self.math[warp]
         groups.begun = index
         for position, address in enumerate(reversed(record.values)):
-            regions = self._regions(address)
-            full = self.copied.get(address)
+            regions = self.where.covering(address)
+            full = self.where.copied.get(address)
             if not regions and full is not None:
                 if not self.stages.holds(warp, full):
                     raise Violation(
@@ -260,7 +206,7 @@ class Accesses:
                 self.reads[full, address][warp // 4] = groups.committed
                 continue
             if not regions:
-                if self.inside[position]:
+                if self.where.inside[position]:
                     raise Violation(
                         "stale-read",
                         f"wgmma reads operand {'ba'[position]} at {address}, where no load of this log writes",
@@ -286,13 +232,13 @@ class Accesses:
         full = self.table.partner[empty]
         name = self.table.name[full]
         self.stages.release(index, warp, full, empty)
-        for region in self.places.get(full, ()):
+        for region in self.where.places.get(full, ()):
             self.checked.pop((warp, region), None)
             if len(self.math[warp].done) <= self.reads[region].get(warp // 4, -1):
                 raise Violation(
                     "race", f"warp {warp} releases the stage of {name} while its wgmma may still read it", index, ()
                 )
-            for source in self._stores_in(region):
+            for source in self.where.stored_from(region):
                 store = self.stores.get(source)
                 if store is not None and store[1] == warp and len(self.bulk[warp].done) <= store[2]:
                     raise Violation(
@@ -308,7 +254,7 @@ class Accesses:
         warp, source = record.warp, record.values[1]
         meeting = self.meeting.get(warp)
         held = None
-        for region in self._regions(source):
+        for region in self.where.covering(source):
             fill = self.fills.get(region)
             if fill is None:
                 continue

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from sm90_verify.frontends.log.addresses import check_addresses
 from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.shape import check_after, check_before
-from sm90_verify.frontends.log.synclog import FIELDS, WARP, Record, read_log
+from sm90_verify.frontends.log.synclog import FIELDS, Record, read_log
 from sm90_verify.frontends.log.table import Array, Ring, Table, recover
 from sm90_verify.frontends.log.violation import Violation
 from sm90_verify.result import (
@@ -29,21 +29,10 @@ from sm90_verify.result import (
     Trace,
     TraceStep,
 )
+from sm90_verify.spec.model.properties import PROPERTIES
+from sm90_verify.spec.ptx.limits import WARP
 
-CHECKED = (
-    "deadlock",
-    "race",
-    "stale-read",
-    "phase-lapped",
-    "arrival-count",
-    "tx-count",
-    "barrier-init",
-    "missing-fence",
-    "exit-hazard",
-    "smem-overlap",
-    "named-barrier",
-    "unobserved-phase",
-)
+CHECKED = tuple(name for name in PROPERTIES if name != "register-pool")
 """What a log can show to be violated; it does not record setmaxnreg."""
 
 

@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sm90_verify.frontends.log.synclog import WARP
 from sm90_verify.frontends.log.usage import Usage
+from sm90_verify.spec.ptx.limits import WARP
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _solve(count: int, warps: int, seen: int, cluster: bool, spread: bool) -> Ar
     if not warps:
         return Arrivals(0, 1, 0, count if cluster else 0)
     if seen:
-        if 32 * seen == count or (not cluster and count % seen == 0 and count // seen <= WARP):
+        if WARP * seen == count or (not cluster and count % seen == 0 and count // seen <= WARP):
             return Arrivals(seen, count // seen, 0, 0)
         logged = seen
     else:

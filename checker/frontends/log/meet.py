@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from sm90_verify.frontends.log.clock import Clock, joined
 from sm90_verify.frontends.log.state import Named, ReplayState
-from sm90_verify.frontends.log.synclog import WARP, Record
+from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.violation import Violation
 from sm90_verify.spec.ptx import numbers
-from sm90_verify.spec.ptx.limits import NAMED_BARRIERS
+from sm90_verify.spec.ptx.limits import NAMED_BARRIERS, WARP
 
 
 class Meetings(ReplayState):

@@ -191,7 +191,7 @@ class Replay(Meetings):
                 self._take(barrier, apply(barrier.state, does.arrive(amount)), None)
             elif barrier.landing:
                 self._land(barrier)
-            elif self.table.cluster and tx > 0 and not self.accesses.has_loads(barrier.address):
+            elif self.table.cluster and tx > 0 and not self.accesses.where.has_loads(barrier.address):
                 self.witness.append((self.now, "unseen bytes", barrier.address, tx))
                 self._take(barrier, apply(barrier.state, does.complete_tx(tx)), None)
             else:

@@ -17,9 +17,10 @@ from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import Array, Ring, Table
 from sm90_verify.frontends.log.usage import COPY_ARRIVAL, WAITS, WGMMA
 from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.spec.ptx.limits import WARP, WARPGROUP
 
 COLLECTIVE = ("warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_wait", *WGMMA)
-WARPS_PER_GROUP = 4
+WARPS_PER_GROUP = WARPGROUP // WARP
 RARE = 3
 """A warp that does something this many times less often than another does it in that one's place."""
 Program = dict[int, list[int]]

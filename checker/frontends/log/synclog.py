@@ -14,14 +14,13 @@ import zlib
 from dataclasses import dataclass
 
 from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.spec.ptx.limits import CTA_THREADS, WARP
 
 PREFIX_WORDS = 10
 """Words of a record before its own fields: header, line, time (2), thread (3), block (3) (synclog.hpp:96)."""
 CAPACITY_WORDS = 1 << 26
 """Size of the device buffer (synclog.hpp:56)."""
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
-WARP = 32
-MAX_THREADS = 1024
 
 BARRIER_PHASE = ("smem_addr", "phase")
 COPY = ("smem_addr", "gmem_addr", "pred", "size")
@@ -189,7 +188,7 @@ def parse_record(text: str, where: Source) -> Record:
     if at >= CAPACITY_WORDS or source_line > U32 or time > U64:
         raise SpecError("a number of the entry is out of range", where)
     thread, y, z = int(match[5]), int(match[6]), int(match[7])
-    if thread % WARP or y or z or thread >= MAX_THREADS:
+    if thread % WARP or y or z or thread >= CTA_THREADS:
         raise SpecError(
             f"thread {thread},{y},{z} does not log: only lane 0 of each warp does (thread 0, 32, 64 ...,0,0)", where
         )

@@ -25,8 +25,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sm90_verify.frontends.log.infer import Arrivals, arrivals_of, box_bytes
-from sm90_verify.frontends.log.synclog import WARP, Record
+from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.usage import WGMMA, Usage, addresses_a_peer, usage
+from sm90_verify.spec.ptx.limits import WARP
 
 BARRIER_BYTES = 8
 

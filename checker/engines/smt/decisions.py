@@ -1,0 +1,154 @@
+"""Templates for the decisions that all roles share: how often a trip-count loop turns, and what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from math import gcd
+
+from sm90_verify.engines.smt.tables import (
+    Candidate,
+    Graph,
+    Model,
+    count_along,
+    lookup,
+    lookup_all,
+    reaching,
+    recent_along,
+    sum_of_cases,
+)
+from sm90_verify.spec.model.accesses import in_locations
+from sm90_verify.spec.model.machine import Action
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, all_of, any_of, fields_of, where
+
+
+def loop_candidates(model: Model) -> Iterable[Candidate]:
+    """Iterations done plus iterations behind are the same for all roles of a trip-count loop; the first is not
+    behind.
+    """
+    iterations = {p.role: p for p in model.machine.structure.progress if p.kind == "iteration"}
+    for ended in [name for name in model.fields if name.startswith("loop.") and name.endswith(".ended")]:
+        loop = ended[len("loop.") : -len(".ended")]
+        behind = {
+            role: model.fields[f"behind.{role}.{loop}"]
+            for role in model.graphs
+            if f"behind.{role}.{loop}" in model.fields
+        }
+        if len(behind) < 2:
+            continue
+        yield Candidate("loops", f"somebody leads {loop}", any_of(field == 0 for field in behind.values()))
+        yield from _bounds("loops", behind)
+        counts = {
+            role: (tuple(value or 0 for value in iterations[role].by_location), iterations[role].modulus)
+            for role in behind
+            if role in iterations
+        }
+        if len(counts) == len(behind):
+            yield from _in_step("loops", model, behind, counts)
+        for role, field in behind.items():
+            heads = _reading(model.graphs[role], field.name)
+            past = set(range(len(model.graphs[role].ways))) - reaching(model.graphs[role], heads)
+            inside = ~in_locations(model.graphs[role].counter, past)
+            yield Candidate("loops", f"{role} has ended {loop}", inside | (field == 0) & (model.fields[ended] == 1))
+
+
+def _bounds(template: str, behind: dict[str, Field]) -> Iterable[Candidate]:
+    for role, field in behind.items():
+        for most in range(1, (1 << field.width) - 1):
+            yield Candidate(template, f"{role} is at most {most} behind", field <= most, f"{field.name} <=")
+
+
+def _in_step(
+    template: str, model: Model, behind: dict[str, Field], counts: dict[str, tuple[tuple[int, ...], int]]
+) -> Iterable[Candidate]:
+    """count by location + behind is the same for all, modulo what the counts recur with."""
+    roles = list(behind)
+    for one, other in pairwise(roles):
+        width = behind[one].width
+        modulus = gcd(counts[one][1], counts[other][1])
+        if modulus == 0:
+            largest = max(*counts[one][0], *counts[other][0]) + (1 << max(width, behind[other].width))
+            wide = largest.bit_length()
+            exact = [
+                lookup(model.graphs[role].counter, counts[role][0], wide) + _widened(behind[role], wide)
+                for role in (one, other)
+            ]
+            yield Candidate(template, f"{one} and {other} are in step", exact[0] == exact[1])
+            continue
+        if modulus == 1 or behind[other].width != width or modulus > 1 << width:
+            continue
+        sides = []
+        small: list[Expr] = []
+        for role in (one, other):
+            done = lookup(model.graphs[role].counter, [value % modulus for value in counts[role][0]], width)
+            sides.append(_modulo(done + behind[role], modulus))
+            if modulus & (modulus - 1):
+                small.append(behind[role] < (1 << width) - modulus)
+        yield Candidate(template, f"{one} and {other} are in step", all_of([*small, sides[0] == sides[1]]))
+
+
+def _widened(field: Field, width: int) -> Expr:
+    cases = [(field == number, number) for number in range(1, 1 << field.width)]
+    return sum_of_cases([[*cases, (TRUE, 0)]], width)
+
+
+def _modulo(number: Expr, modulus: int) -> Expr:
+    if modulus & (modulus - 1) == 0:
+        return number & (modulus - 1)
+    result = number
+    for times in range(1, ((1 << number.width) - 1) // modulus + 1):
+        result = where(number >= times * modulus, number - times * modulus, result)
+    return result
+
+
+def _reading(graph: Graph, name: str) -> list[int]:
+    """The locations with an action whose guard reads the variable."""
+    return [
+        location for location, way in enumerate(graph.ways) if any(name in fields_of(action.guard) for _, action in way)
+    ]
+
+
+def choice_candidates(model: Model) -> Iterable[Candidate]:
+    """What a role has chosen is in the history, as far back as the role is behind."""
+    for newest in [name for name in model.fields if name.startswith("choice.") and name.endswith(".0")]:
+        choice = newest[len("choice.") : -len(".0")]
+        behind = {
+            role: model.fields[f"behind.{role}.{choice}"]
+            for role in model.graphs
+            if f"behind.{role}.{choice}" in model.fields
+        }
+        history = [model.fields[name] for name in model.fields if name.startswith(f"choice.{choice}.")]
+        yield Candidate("choices", f"somebody leads {choice}", any_of(field == 0 for field in behind.values()))
+        yield from _bounds("choices", behind)
+        counts = {}
+        for role, field in behind.items():
+            graph = model.graphs[role]
+            heads = frozenset(_reading(graph, field.name))
+            counts[role] = count_along(graph, _one_at(heads))
+            chosen = recent_along(graph, len(history), _answers(graph, heads))
+            for age in range(len(history)):
+                past = [place for place, recent in enumerate(chosen) if all(len(one) > age for one in recent)]
+                answers = [frozenset(one[age] for one in recent if len(one) > age) for recent in chosen]
+                known: Expr = FALSE
+                for distance, entry in enumerate(history[age:]):
+                    if distance < 1 << field.width:
+                        known = known | (field == distance) & lookup_all(graph.counter, answers, entry)
+                about = f"{role} chose {choice}, {age} before its last"
+                yield Candidate("choices", about, ~in_locations(graph.counter, past) | known)
+        yield from _in_step("choices", model, behind, counts)
+
+
+def _one_at(heads: frozenset[int]) -> Callable[[Action], int]:
+    return lambda action: int(action.location in heads)
+
+
+def _answers(graph: Graph, heads: frozenset[int]) -> Callable[[Action], int | None]:
+    """The number of the option that an action at a choice takes: options come in order, each picked or found."""
+
+    def answer(action: Action) -> int | None:
+        if action.location not in heads:
+            return None
+        targets = list(dict.fromkeys(other.target for _, other in graph.ways[action.location or 0]))
+        return targets.index(action.target)
+
+    return answer

@@ -1,0 +1,23 @@
+"""Bounds on the answer about something recorded, which is decided in one go: they are applied to what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sm90_verify.result import UNDETERMINED, Finding, Result
+from sm90_verify.spec.errors import SpecError
+
+
+def bounded(result: Result, properties: Sequence[str], *, limit: int = 0, timeout: float = 0.0) -> Result:
+    """The result for these properties (none: all that it has); open, if it took more than `limit` states or `timeout`
+    seconds (0: no bound). SpecError for a property that the result does not speak about.
+    """
+    findings = [finding for finding in result.findings if finding.id in properties or not properties]
+    known = [finding.id for finding in result.findings]
+    for id in properties:
+        if id not in known:
+            raise SpecError(f"--property {id}: a log shows nothing about it: use one of {', '.join(known)}")
+    if (limit and result.states > limit) or (timeout and result.seconds > timeout):
+        findings = [Finding(finding.id, UNDETERMINED, note="--limit or --timeout was reached") for finding in findings]
+    return replace(result, findings=tuple(findings))
