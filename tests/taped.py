@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from simulated import simulated
 
-from sm90_verify.evidence.hardware.cases import KERNELS
 from sm90_verify.evidence.hardware.pipelines import shapes
 from sm90_verify.evidence.hardware.recorder import tapes
 from sm90_verify.evidence.hardware.recorder.conform import atoms
 from sm90_verify.evidence.hardware.recorder.tapes import Did, Tape
 from sm90_verify.recordings.lower import lower
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
 
@@ -44,7 +44,7 @@ def told(number):
 
 def taped(kernel, parameters, seed=1):
     """A simulated run of the model, and the tapes of a kernel that did the same, in words of its own."""
-    model = KERNELS[kernel](**parameters)
+    model = kernels()[kernel](**parameters)
     plan = lower(trace(model))
     run = simulated(plan, compile_kernel(plan.kernel), seed)
     shape = shapes.shape(shapes.NAMES.index(kernel), model)

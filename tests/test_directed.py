@@ -9,7 +9,6 @@ import pytest
 from emulated_executor import EmulatedExecutor
 
 from sm90_verify.cli.main import main
-from sm90_verify.evidence.hardware.suite import kernels, pipelines
 from sm90_verify.gpu import record
 from sm90_verify.gpu import replay as on_gpu
 from sm90_verify.gpu.device import Gpu
@@ -17,6 +16,7 @@ from sm90_verify.gpu.directed import wrong_data
 from sm90_verify.recordings.held import hold
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import recorded
+from sm90_verify.spec.cutlass.catalogue import recordable, to_record
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
@@ -25,10 +25,11 @@ CORPUS = Path(__file__).parent / "corpus"
 GPU = Gpu("emulated", "0.0", "0.0", 1)
 
 
-@pytest.mark.parametrize("kernel", kernels())
+@pytest.mark.parametrize("kernel", recordable())
 def test_what_an_emulated_gpu_does_is_allowed(kernel):
     """The emulation knows mbarriers from PTX and nothing of the specification."""
-    for pipeline in pipelines(kernel)[::5]:
+    row = to_record(kernel)
+    for pipeline in [row.kernel(**sizes) for sizes in row.record][::5]:
         plan = lower(trace(pipeline))
         done = EmulatedExecutor(plan).run(1)
         held = hold(recorded(asdict(GPU), plan, done, record.resolution(plan.cluster)))

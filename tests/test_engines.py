@@ -19,12 +19,14 @@ from sm90_verify.engines.engine import Answer, Question, Subject
 from sm90_verify.engines.smt.bounded import Bounded
 from sm90_verify.engines.table import ENGINES, names_of, with_engine
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding
-from sm90_verify.spec.cutlass.classes import PIPELINES
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
+
+PIPELINES = kernels("pipeline")
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = ("search", "order", "smt", "search+order", "search+smt", "order+smt", "search+order+smt")

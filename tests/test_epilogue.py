@@ -7,7 +7,8 @@ import pytest
 from sm90_verify.cli.main import main
 from sm90_verify.engines.check import check
 from sm90_verify.result import PROVED, VIOLATED
-from sm90_verify.spec.cutlass.epilogue import SCHEDULES, Epilogue
+from sm90_verify.spec.cutlass.collective import SCHEDULES
+from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.errors import SpecError
 
 

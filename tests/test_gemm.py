@@ -11,7 +11,7 @@ from sm90_verify.engines.check import check
 from sm90_verify.engines.order import order
 from sm90_verify.result import PROVED, VIOLATED
 from sm90_verify.spec.cutlass.builder import build, epilogue_policy, mainloop_stages
-from sm90_verify.spec.cutlass.gemm import SCHEDULES
+from sm90_verify.spec.cutlass.gemm import GEMMS
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace
 
@@ -23,7 +23,7 @@ SMALL = {
 
 
 def small(schedule, **changes):
-    return SCHEDULES[schedule](**{**SMALL[schedule], **changes})
+    return GEMMS[schedule](**{**SMALL[schedule], **changes})
 
 
 def checked(pipeline, limit=0):
@@ -35,7 +35,7 @@ def violated(pipeline) -> set[str]:
     return {finding.id for finding in checked(pipeline, 60_000).findings if finding.verdict == VIOLATED}
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 @pytest.mark.parametrize("form", ["ss", "rs"])
 def test_is_proved(schedule, form):
     changes = {"form": form, "k_tiles": 2} if form == "rs" else {}
@@ -54,7 +54,7 @@ def test_ws_is_proved_as_the_builder_makes_it():
 
 
 @pytest.mark.parametrize("bits_c", [0, 16])
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 def test_is_proved_at_full_size_by_happens_before(schedule, bits_c):
     """128 x 128 x 64 in half precision, K = 2048, three tiles for each CTA."""
     tiles = {} if schedule == "ws" else {"tiles": 3}
@@ -133,7 +133,7 @@ def test_a_union_without_a_source_relies_on_wgmma_being_over_for_the_whole_warpg
 def test_half_of_an_order_barrier_hangs():
     """A warp that waits for the other's first tile, which nobody announces."""
 
-    class Waits(SCHEDULES["cooperative"]):
+    class Waits(GEMMS["cooperative"]):
         def has(self, part):
             return super().has(part) if part != "load_order" else self._tracer.me.name.startswith("epilogue")
 
@@ -199,7 +199,7 @@ def test_tiles_that_do_not_compile(schedule, tile, message):
         build(schedule, tile)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 def test_tensors_lie_apart_unless_they_are_a_union(schedule):
     def overlaps(pipeline):
         loads = [r for r in pipeline.layout.regions if r.declaration in ("a.stage", "b.stage")]

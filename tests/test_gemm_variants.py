@@ -18,7 +18,7 @@ from sm90_verify.evidence.hardware.gemm.variants import Prediction, React, React
 from sm90_verify.recordings.held import hold, pipeline_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
-from sm90_verify.spec.cutlass.gemm import SCHEDULES
+from sm90_verify.spec.cutlass.gemm import GEMMS
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx import operations as op
@@ -29,7 +29,7 @@ PINGPONG = ("order_swapped", "no_mma_order", "no_epilogue_order")
 
 def test_all_that_the_kernel_can_do_wrong_has_a_model_and_is_run():
     assert list(MODELS) == list(WRONG[1:])
-    for schedule in SCHEDULES:
+    for schedule in GEMMS:
         run = {one.config.wrong for one in variants() if one.config.schedule == schedule}
         missing = set(WRONG[1:]) - run
         assert missing <= {"no_load_tail", *PINGPONG}
@@ -110,13 +110,11 @@ def test_every_size_was_recorded(recordings):
     wanted = [(one.name, one.parameters()) for one in models]
     assert sorted(wanted, key=str) == sorted(((one.model, one.parameters) for one in recordings), key=str)
     assert all(one.gpu["kernel"] == SOURCE for one in recordings)
-    runs = {
-        schedule: sum(len(one.runs) for one in recordings if one.model == f"gemm-{schedule}") for schedule in SCHEDULES
-    }
+    runs = {schedule: sum(len(one.runs) for one in recordings if one.model == f"gemm-{schedule}") for schedule in GEMMS}
     assert min(runs.values()) >= 200
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 def test_the_specification_allows_every_recorded_run(recordings, schedule):
     taken = steps = waited = 0
     for one in recordings:
@@ -127,7 +125,7 @@ def test_the_specification_allows_every_recorded_run(recordings, schedule):
     assert taken > 0.98 * steps and waited
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 def test_a_recorded_run_that_could_not_be_is_refused(recordings, schedule):
     """A k-tile cannot be multiplied before its copies have begun."""
     one = next(one for one in recordings if one.model == f"gemm-{schedule}" and one.parameters["k_tiles"] == 5)

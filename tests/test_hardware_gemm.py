@@ -19,7 +19,7 @@ from sm90_verify.evidence.hardware.recorder.tapes import Did, Tape
 from sm90_verify.gpu.device import sources
 from sm90_verify.recordings.held import hold
 from sm90_verify.recordings.lower import lower
-from sm90_verify.spec.cutlass.gemm import SCHEDULES
+from sm90_verify.spec.cutlass.gemm import GEMMS
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx import operations as op
@@ -37,7 +37,7 @@ def enumerators(file, name):
 
 def test_numbers_are_those_of_the_kernel():
     assert [one.lower() for one in enumerators("gemm_shape.cuh", "Wrong")] == ["right", *WRONG[1:]]
-    assert [one.lower() for one in enumerators("gemm_shape.cuh", "Schedule")] == list(SCHEDULES)
+    assert [one.lower() for one in enumerators("gemm_shape.cuh", "Schedule")] == list(GEMMS)
     assert [one.lower() for one in enumerators("gemm_actor.cuh", "Point")] == [f"before_{point}" for point in POINTS]
     kinds = enumerators("gemm_actor.cuh", "Kind")
     assert kinds.pop() == "PART_D = PART_C + 3" and kinds.pop() == "PART_C"
@@ -45,7 +45,7 @@ def test_numbers_are_those_of_the_kernel():
     assert [KINDS.index(f"part_{tensor}0") - len(kinds) for tensor in "cd"] == [0, 3]
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 @pytest.mark.parametrize(
     "more", (*FLAVOURS, {"cluster": True}, {"source": True, "stages_c": 1, "stages_d": 1}), ids=str
 )
@@ -59,7 +59,7 @@ def test_every_role_and_object_of_the_model_has_a_name(schedule, more):
     assert set(bytes_of_parts(plan)) <= named
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 @pytest.mark.parametrize("more", FLAVOURS, ids=str)
 def test_tensors_take_what_they_take_in_the_model(schedule, more):
     config = Config(schedule, 2, TILES[schedule], **more)
@@ -171,7 +171,7 @@ def held(config, tapes, plan):
     return conform(plan, known, [[kernel.tape(tape, known, sizes, collective) for tape in row] for row in tapes])
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 @pytest.mark.parametrize("more", FLAVOURS, ids=str)
 def test_what_the_model_does_is_what_the_model_does(schedule, more):
     config = Config(schedule, 2, TILES[schedule], **more)
@@ -249,7 +249,7 @@ PARTLY = ("no_release", "release_own")
     [
         (wrong, schedule)
         for wrong in MODELS
-        for schedule in SCHEDULES
+        for schedule in GEMMS
         if wrong not in PARTLY and (schedule == "pingpong" or wrong not in PINGPONG)
     ],
 )
@@ -268,7 +268,7 @@ def test_sizes_fit_and_are_of_the_library():
         plan = lower(trace(size.config.model(size.k_tiles, size.tiles)))
         assert plan.kernel.name == f"gemm-{size.config.schedule}"
     found = list(sizes())
-    assert {one.config.schedule for one in found} == set(SCHEDULES)
+    assert {one.config.schedule for one in found} == set(GEMMS)
     assert {one.config.stages for one in found} >= {2, 4, 8} and SOURCE.endswith("gemm.cu")
 
 
@@ -276,7 +276,7 @@ def test_sizes_fit_and_are_of_the_library():
 
 
 @needs_nvcc
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 def test_the_kernels_compile_as_meant(schedule, tmp_path):
     """MMAs stay asynchronous, nothing is spilled, and setmaxnreg has its effect: 168 registers a thread at launch."""
     config = Config(schedule, 3, TILES[schedule], source=True, reuse=True)
@@ -297,7 +297,7 @@ def test_the_kernels_compile_as_meant(schedule, tmp_path):
 
 
 @needs_gpu
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 @pytest.mark.parametrize("more", (*FLAVOURS, {"bfloat16": True}, {"cluster": True}), ids=str)
 def test_the_numbers_are_those_of_a_plain_product(schedule, more):
     config = Config(schedule, 3, TILES[schedule], **more)
@@ -307,6 +307,6 @@ def test_the_numbers_are_those_of_a_plain_product(schedule, more):
 
 @needs_gpu
 def test_recordings_are_held_to_the_specification():
-    for schedule in SCHEDULES:
+    for schedule in GEMMS:
         for one in record_kernel(schedule, each=2):
             assert hold(one).accepted == 2

@@ -15,7 +15,6 @@ import pytest
 from needs import needs_gpu, needs_nvcc
 from taped import CASES, SMALL, changed, output_of, taped
 
-from sm90_verify.evidence.hardware.cases import KERNELS
 from sm90_verify.evidence.hardware.mbarrier.driver import nvcc
 from sm90_verify.evidence.hardware.pipelines import kernel as pipelines
 from sm90_verify.evidence.hardware.pipelines import mistakes as table
@@ -30,6 +29,7 @@ from sm90_verify.gpu.directed import wrong_data
 from sm90_verify.recordings.held import hold
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace
 
@@ -53,7 +53,7 @@ def test_numbers_mean_the_same_on_both_sides():
 def test_every_object_of_the_models_has_a_number(kernel):
     """At all sizes: each role has places, each barrier and buffer of its program is known, and nothing else."""
     for parameters in pipelines.sizes(kernel):
-        model = KERNELS[kernel](**parameters)
+        model = kernels()[kernel](**parameters)
         plan, shape = lower(trace(model)), shapes.shape(shapes.NAMES.index(kernel), model)
         homes = {program.home for program in plan.programs}
         assert {home + role for home in homes for role in shape.places} == {one.name for one in plan.programs}
@@ -74,7 +74,7 @@ def test_unknown_kernels_are_refused():
     with pytest.raises(SpecError, match="use one of tma-async"):
         pipelines.sizes("gemm")
     with pytest.raises(SpecError, match="of one size"):
-        shapes.shape(5, KERNELS["epilogue"](tiles=1, bytes_d=2048))
+        shapes.shape(5, kernels()["epilogue"](tiles=1, bytes_d=2048))
 
 
 # ---------------------------------------------------------------- the compiled kernels
@@ -104,7 +104,7 @@ def section(elf, name):
 
 
 def macros_of(kernel, parameters):
-    model = KERNELS[kernel](**parameters)
+    model = kernels()[kernel](**parameters)
     kind = shapes.NAMES.index(kernel)
     macros = {"KERNEL": kind, "FLOOD": pipelines.FLOOD, **shapes.shape(kind, model).macros}
     if model.shape.size > 1:
@@ -170,7 +170,7 @@ def test_what_the_specification_says_of_a_mistake(one):
         case "nothing":
             assert violated == {"missing-fence"}
     if one.name != "none":
-        right = replace(one, model=KERNELS[one.kernel], more={})
+        right = replace(one, model=kernels()[one.kernel], more={})
         assert right.predict().violated == ()
 
 
@@ -215,7 +215,7 @@ class Obedient:
     changes: dict[int, dict[str, int]] = {}
 
     def __init__(self, model, **options):
-        (self.name,) = (name for name in shapes.NAMES if isinstance(model, KERNELS[name]))
+        (self.name,) = (name for name in shapes.NAMES if isinstance(model, kernels()[name]))
         self.parameters = model.parameters()
         self.shape = shapes.shape(shapes.NAMES.index(self.name), model)
         self.cost = 1.0 if options.get("record") else 0.5
@@ -250,7 +250,7 @@ def test_a_kernel_that_does_what_its_model_does_is_recorded(kernel, obedient):
     assert len(recording.runs) == 3 and recording.gpu["kernel"] == "kernels/pipelines.cu"
     held = hold(recording)
     assert held.accepted == 3
-    plan = lower(trace(KERNELS[kernel](**SMALL[kernel])))
+    plan = lower(trace(kernels()[kernel](**SMALL[kernel])))
     assert all(wrong_data(plan, run) == "" for run in recording.runs)
 
 
@@ -319,7 +319,7 @@ RECORDINGS, REACTIONS = FOLDER / "pipelines.jsonl.gz", FOLDER / "pipelines_mista
 @pytest.mark.parametrize("kernel", shapes.NAMES)
 def test_what_an_h100_did_is_allowed(kernel):
     ours = [one for one in read(str(RECORDINGS)) if one.model == kernel]
-    asked = [KERNELS[kernel](**one).parameters() for one in pipelines.sizes(kernel)]
+    asked = [kernels()[kernel](**one).parameters() for one in pipelines.sizes(kernel)]
     assert [one.parameters for one in ours] == asked
     for one in ours:
         held = hold(one)

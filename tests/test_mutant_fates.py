@@ -16,10 +16,13 @@ from sm90_verify.evidence.mutation.behaviour import FEWER, MORE, OPEN, OTHER, SA
 from sm90_verify.evidence.mutation.run import exit_code, score_of
 from sm90_verify.evidence.mutation.score import DISAGREED, EQUIVALENT, KILLED, REFUSED, SURVIVED, Outcome, run
 from sm90_verify.mutation.catalogue import Model, mutants_of
-from sm90_verify.spec.cutlass.classes import PIPELINES, Async, TmaAsync, TmaStore
+from sm90_verify.spec.cutlass.catalogue import kernels
+from sm90_verify.spec.cutlass.classes import Async, TmaAsync, TmaStore
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace
+
+PIPELINES = kernels("pipeline")
 
 # ---------------------------------------------------------------- comparison
 

@@ -17,7 +17,8 @@ from sm90_verify.engines.check import check
 from sm90_verify.engines.order import Outcome, confirm, order, outcome, trace_of
 from sm90_verify.engines.search.explore import explore, is_undetermined
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
-from sm90_verify.spec.cutlass.classes import PIPELINES, TmaAsync
+from sm90_verify.spec.cutlass.catalogue import kernels
+from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.cutlass.gemm import GemmCooperative, GemmPingpong
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.declarations import barrier, role, tile
@@ -26,6 +27,8 @@ from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.model.machine import LIMIT
+
+PIPELINES = kernels("pipeline")
 
 
 def agreement(pipeline: Pipeline, limit: int = 6_000) -> tuple[str, str]:

@@ -6,8 +6,8 @@ import pytest
 
 from sm90_verify.engines.check import check
 from sm90_verify.result import PROVED, VIOLATED
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.cutlass.classes import (
-    PIPELINES,
     WARPGROUP,
     Async,
     OrderedSequence,
@@ -20,6 +20,8 @@ from sm90_verify.spec.language.declarations import role
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.model.kernel import Threads
+
+PIPELINES = kernels("pipeline")
 
 PROPERTIES = {
     "tma-async": "deadlock race stale-read phase-lapped arrival-count tx-count exit-hazard unobserved-phase",

@@ -14,18 +14,20 @@ import pytest
 from simulated import GPU, changed, later, model_of, simulated
 
 from sm90_verify.cli.main import main
-from sm90_verify.evidence.hardware import everything
-from sm90_verify.evidence.hardware.cases import KERNELS, Case, mutants
-from sm90_verify.frontends.python_file import load_classes
-from sm90_verify.gpu import reactions, record
+from sm90_verify.evidence.hardware import everything, reactions, table
+from sm90_verify.evidence.hardware.cases import Case, mutants
+from sm90_verify.evidence.hardware.reactions import Prediction, Reaction, Row, predict
+from sm90_verify.gpu import record
 from sm90_verify.gpu import replay as on_gpu
+from sm90_verify.gpu import ways as gpu_ways
 from sm90_verify.gpu.device import Gpu
 from sm90_verify.gpu.directed import LIMIT, PATIENCE, Direction
-from sm90_verify.gpu.reactions import Prediction, Reaction, Row, predict
 from sm90_verify.mutation.catalogue import Model, mutants_of
+from sm90_verify.python_file import load_classes
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import is_recording, read, recorded, write
 from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace
@@ -210,12 +212,12 @@ for number in range(int(sys.argv[2]), len(rows)):
 def test_the_table_goes_on_behind_what_faults_or_hangs(tmp_path, monkeypatch):
     """Row 1 takes its process with it in the middle of a line, and row 2 never ends."""
     (tmp_path / "worker.py").write_text(WORKER)
-    monkeypatch.setattr(record, "WORKER", (sys.executable, str(tmp_path / "worker.py")))
-    monkeypatch.setattr(record, "PATIENCE", 1.0)
+    monkeypatch.setattr(table, "WORKER", (sys.executable, str(tmp_path / "worker.py")))
+    monkeypatch.setattr(table, "PATIENCE", 1.0)
     cases = [Case("tma-async", (("stages", 1), ("trips", trips), ("bytes", 16))) for trips in range(1, 5)]
     broken = Case("tma-async", (("stages", 1), ("trips", 1), ("peek", True)))
     said = []
-    rows = record.table([*cases[:2], broken, *cases[2:]], said.append)
+    rows = table.table([*cases[:2], broken, *cases[2:]], said.append)
     assert [row.prediction.verdict for row in rows] == ["proved", "proved", "refused", "proved", "proved"]
     assert [row.reaction.fault for row in rows] == [False, True, False, True, False]
     assert [row.reaction.runs for row in rows] == [0, 0, 0, 0, 3]
@@ -239,8 +241,8 @@ def test_everything_is_recorded(tmp_path, monkeypatch):
 
     cases = [Case("tma-async", (("stages", 1), ("trips", trips), ("bytes", 16))) for trips in (1, 2, 3)]
     monkeypatch.setattr(everything, "PARTS", {"one": fails, "two": part})
-    monkeypatch.setattr(record, "_process", react)
-    monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
+    monkeypatch.setattr(table, "_process", react)
+    monkeypatch.setattr(table, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
     monkeypatch.setattr(everything, "gpu", lambda: None)
     monkeypatch.setattr(everything, "epilogues", lambda: cases)
     monkeypatch.setattr(everything, "mutants", lambda: cases[:1])
@@ -249,9 +251,9 @@ def test_everything_is_recorded(tmp_path, monkeypatch):
         everything.record_all(str(tmp_path / "all"), said.append, every=2, folder_of_faults=str(CORPUS))
     names = {f"{name}.jsonl.gz" for name in ("epilogues", "mutants", "faults")}
     assert {path.name for path in (tmp_path / "all").iterdir()} == {"part"} | names
-    rows = record.read_table(str(tmp_path / "all" / "epilogues.jsonl.gz"))
+    rows = table.read_table(str(tmp_path / "all" / "epilogues.jsonl.gz"))
     assert [row.case for row in rows] == cases[::2] and all(row.reaction == Reaction(7) for row in rows)
-    rows = record.read_table(str(tmp_path / "all" / "faults.jsonl.gz"))
+    rows = table.read_table(str(tmp_path / "all" / "faults.jsonl.gz"))
     assert len(rows) > 100 and any(row.case.right for row in rows)
     assert all(lower(trace(row.case.twin().pipeline())) for row in rows if row.case.right)
     broken = next(row.case for row in rows if row.case.model.endswith(":ReadsBeforeItWaits"))
@@ -284,21 +286,21 @@ def test_hand_written_kernels_are_recorded_by_name(tmp_path, capsys, monkeypatch
 
 def test_a_mistake_in_what_runs_the_cases_is_no_fault(tmp_path, monkeypatch):
     """As when the GPU's runs cannot be read: it must not be taken for what the GPU did."""
-    monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
-    script = "import sys; from sm90_verify.gpu import record; "
-    script += "record.react = lambda *a: 1 // 0; record._work(sys.argv[1], int(sys.argv[2]))"
-    monkeypatch.setattr(record, "WORKER", (sys.executable, "-c", script))
+    monkeypatch.setattr(table, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
+    script = "import sys; from sm90_verify.evidence.hardware import table; "
+    script += "table.react = lambda *a: 1 // 0; table._work(sys.argv[1], int(sys.argv[2]))"
+    monkeypatch.setattr(table, "WORKER", (sys.executable, "-c", script))
     cases = [Case("tma-async", (("stages", 1), ("trips", trips), ("bytes", 16))) for trips in (1, 2)]
     with pytest.raises(SpecError, match="ZeroDivisionError"):
-        record.table(cases, print)
+        table.table(cases, print)
     failed = []
-    rows = record.table(cases, print, failed=failed)
+    rows = table.table(cases, print, failed=failed)
     assert [row.reaction for row in rows] == [Reaction(), Reaction()]
     assert len(failed) == 2 and all("ZeroDivisionError" in one for one in failed)
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
+    monkeypatch.setattr(table, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
     rows = [
         Row(Case("async", (("stages", 1),), "drop: x"), Prediction("deadlock", ("a", "b"), True), Reaction(20, 20)),
         Row(
@@ -306,8 +308,8 @@ def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
         ),
     ]
     path = str(tmp_path / "x.jsonl.gz")
-    record.write_table(rows, path)
-    assert record.read_table(path) == rows
+    table.write_table(rows, path)
+    assert table.read_table(path) == rows
     assert [one.name for one in tmp_path.iterdir()] == ["x.jsonl.gz"]
 
 
@@ -317,7 +319,7 @@ def test_a_mutant_is_named_without_the_lines_of_the_specification():
     for case in mutants():
         names.setdefault((case.model, case.parameters), []).append(case.mutant)
     for (model, parameters), mine in names.items():
-        assert len(mine) == len(mutants_of(Model(KERNELS[model], dict(parameters), thin=True)))
+        assert len(mine) == len(mutants_of(Model(kernels()[model], dict(parameters), thin=True)))
         assert not [name for name in mine if re.search(r":\d", name)]
     assert any(name.endswith(" #2") for mine in names.values() for name in mine)
 
@@ -403,7 +405,7 @@ def test_of_ways_that_go_wrong_equally_often_the_first_is_told(monkeypatch):
     for runs, told in (([[torn, fine]] * 3, "first"), ([[fine, fine], [torn, fine], [fine, torn]], "second")):
         left = list(runs)
         monkeypatch.setattr(Simulated, "run", lambda self, runs, left=left, **_: left.pop(0))
-        assert reactions.go_wrong(Simulated(plan), ways, plan, 2).way.held == told
+        assert gpu_ways.go_wrong(Simulated(plan), ways, plan, 2).way.held == told
 
 
 def test_the_twin_of_a_race_is_run_with_patience(monkeypatch):

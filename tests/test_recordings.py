@@ -11,17 +11,17 @@ import pytest
 from emulated_executor import EmulatedExecutor
 
 from sm90_verify.engines.check import check
+from sm90_verify.evidence.hardware import reactions
 from sm90_verify.evidence.hardware.cases import faults
-from sm90_verify.evidence.hardware.suite import kernels, sizes
-from sm90_verify.gpu import reactions
+from sm90_verify.evidence.hardware.reactions import Prediction, Reaction, contradicts, predict, react
+from sm90_verify.evidence.hardware.table import read_table
 from sm90_verify.gpu.device import Fault
 from sm90_verify.gpu.directed import wrong_data
-from sm90_verify.gpu.reactions import Prediction, Reaction, contradicts, predict, react
-from sm90_verify.gpu.record import read_table
 from sm90_verify.recordings.held import hold, pipeline_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
 from sm90_verify.result import PROVED, VIOLATED
+from sm90_verify.spec.cutlass.catalogue import recordable, to_record
 from sm90_verify.spec.language.walk import trace
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -48,11 +48,11 @@ def rows(name):
     return tuple(row for row in read_table(str(RECORDINGS / f"{name}.jsonl.gz")) if row.reaction != Reaction())
 
 
-@pytest.mark.parametrize("kernel", kernels())
+@pytest.mark.parametrize("kernel", recordable())
 def test_every_recorded_run_is_allowed(kernel):
     """And finds and stores the right words; the runs together take nearly every step of the models."""
     mine = [one for one in recordings() if one.model == kernel]
-    assert len(mine) == len(sizes(kernel))
+    assert len(mine) == len(to_record(kernel).record)
     taken = steps = 0
     for recording in mine:
         held = hold(recording)

@@ -9,7 +9,7 @@ from sm90_verify.counterexample.trace import execute, initial_state, is_enabled,
 from sm90_verify.engines.check import check
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
-from sm90_verify.spec.cutlass.classes import PIPELINES
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.declarations import barrier, role, tile
@@ -17,6 +17,8 @@ from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Role, Variable
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field
+
+PIPELINES = kernels("pipeline")
 
 HERE = Source("here.py", 1)
 

@@ -16,7 +16,8 @@ from sm90_verify.frontends.log.check import check_records
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.recordings.lower import lower
 from sm90_verify.result import PROVED
-from sm90_verify.spec.cutlass.classes import PIPELINES, TmaAsync
+from sm90_verify.spec.cutlass.catalogue import kernels
+from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.cutlass.collective import most_bytes
 from sm90_verify.spec.cutlass.mainloop import Mainloop
 from sm90_verify.spec.errors import SpecError
@@ -26,6 +27,8 @@ from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import CTA_THREADS, SHARED_OF_CTA, SHARED_OF_SM, WARPGROUP
 from sm90_verify.spec.ptx.memory import Access, as_read, as_write
+
+PIPELINES = kernels("pipeline")
 
 
 def refusal(kernel: Pipeline) -> tuple[str, str]:

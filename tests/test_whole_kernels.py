@@ -9,13 +9,13 @@ from sm90_verify.engines.check import check
 from sm90_verify.engines.order import order
 from sm90_verify.spec.cutlass.builder import parameters
 from sm90_verify.spec.cutlass.classes import TmaAsync
-from sm90_verify.spec.cutlass.gemm import SCHEDULES
+from sm90_verify.spec.cutlass.gemm import GEMMS
 from sm90_verify.spec.cutlass.mainloop import Mainloop, MainloopCollective
 from sm90_verify.spec.language.walk import trace
 
 BUILT = [
     pytest.param(schedule, bits, tiles, id=f"{schedule}-{'C' if bits else 'void'}-{tiles}")
-    for schedule in SCHEDULES
+    for schedule in GEMMS
     for bits in (16, 0)
     for tiles in (1, 2, 3)
     if schedule != "ws" or tiles == 1
@@ -27,7 +27,7 @@ def kernel(schedule, bits=16, tiles=1, **changes):
     settings = {**parameters(schedule, (128, 128, 64), bits_c=bits), **changes}
     if schedule != "ws":
         settings["tiles"] = tiles
-    return SCHEDULES[schedule](**settings)
+    return GEMMS[schedule](**settings)
 
 
 def test_the_configuration_is_the_one_that_was_measured():
@@ -62,20 +62,20 @@ def test_pingpong_without_its_order_barrier_is_violated(k_tiles):
     assert result.trace is not None and result.trace.steps
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 def test_gemm_is_decided_by_happens_before_unless_told_otherwise(schedule, capsys):
     assert main(["gemm", "--schedule", schedule, "--format", "json"]) == 0
     assert '"engine": "order"' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("cluster", ["2x1", "1x2", "2x2"])
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 def test_whole_kernels_in_clusters(schedule, cluster):
     """Each CTA loads slices of A and B for others; a release goes to all that write the stage."""
     assert order(trace(kernel(schedule, tiles=3, k_tiles=8, cluster=cluster))).verdict == "proved"
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 def test_clusters_need_wgmma_groups_to_belong_to_the_warpgroup(schedule):
     """One warp releases a stage for all four: with one CTA every thread does, and only the ws union needs it."""
     made = kernel(schedule, tiles=2, k_tiles=8, cluster="2x1", collective_wgmma=False)
@@ -92,7 +92,7 @@ def meets_where_it_issues(self, release, me):
 
 
 @pytest.mark.parametrize("cluster", ["2x1", "2x2"])
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", GEMMS)
 def test_a_warp_that_lingers_before_its_wait_changes_nothing(schedule, cluster, monkeypatch):
     """As on an H100, which has no meeting behind the wait. In such a model the operands are read until each warp has
     seen the end itself, which is not so: what it says of races is no more than that. Everything else is proved.

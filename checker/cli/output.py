@@ -8,12 +8,14 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sm90_verify.files import write_whole
-from sm90_verify.report.formats import FORMATS
-from sm90_verify.report.sections import Report
 from sm90_verify.result import EXIT_CANNOT_RUN, EXIT_CODE, Result, worst
 from sm90_verify.spec.errors import SpecError
+
+if TYPE_CHECKING:
+    from sm90_verify.report.sections import Report
 
 
 def say(error: BaseException) -> None:
@@ -64,6 +66,8 @@ def finish(results: list[Result], options: argparse.Namespace) -> int:
 
 def write(reports: list[Report], options: argparse.Namespace) -> None:
     """To standard output, or whole to a file."""
+    from sm90_verify.report.formats import FORMATS
+
     text = FORMATS[options.format](reports)
     if options.output is None:
         tell(text)

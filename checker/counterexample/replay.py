@@ -9,7 +9,9 @@ import time
 from typing import Any
 
 from sm90_verify.counterexample.trace import shows_again
+from sm90_verify.python_file import load_classes
 from sm90_verify.result import UNDETERMINED, VIOLATED, Blocked, Finding, Result, Trace, TraceStep
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -59,18 +61,11 @@ def replay_trace(pipeline: Pipeline, trace: Trace) -> Result:
 
 
 def pipeline_of(model: dict[str, Any], command: str) -> Pipeline:
-    from sm90_verify.cli.collectives import MODELS
-    from sm90_verify.frontends.python_file import load_classes
-    from sm90_verify.spec.cutlass.classes import PIPELINES
-
+    """The model that a result was about, from what the result says of it; KeyError if that is not all there."""
     if command == "spec":
         (kernel,) = load_classes(model["file"], model["class"])
-    elif command == "pipeline" and model["name"] in PIPELINES:
-        kernel = PIPELINES[model["name"]]
-    elif model["name"] in MODELS:
-        kernel = MODELS[model["name"]]
     else:
-        raise KeyError(command)
+        kernel = kernels(command)[model["name"]]
     return kernel(**model["parameters"])
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sm90_verify.counterexample.replay import pipeline_of, trace_of
 from sm90_verify.gpu.directed import deadlock_directions, race_directions
 from sm90_verify.gpu.executor import Executor
-from sm90_verify.gpu.reactions import go_wrong, take
+from sm90_verify.gpu.ways import go_wrong, take
 from sm90_verify.recordings.lower import Plan, lower
 from sm90_verify.recordings.run import Run, observed
 from sm90_verify.result import Result

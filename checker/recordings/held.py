@@ -7,12 +7,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from sm90_verify.counterexample.trace import execute
-from sm90_verify.evidence.hardware.cases import KERNELS
-from sm90_verify.frontends.python_file import load_classes
+from sm90_verify.python_file import load_classes
 from sm90_verify.recordings.linearise import Linearise, Order
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import Recording
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
@@ -75,7 +75,7 @@ def pipeline_of(recording: Recording) -> Pipeline:
     if recording.file:
         (own,) = load_classes(recording.file, recording.model)
         return own(**recording.parameters)
-    kernel = KERNELS.get(recording.model)
+    kernel = kernels().get(recording.model)
     if kernel is None:
         raise SpecError(f"a recording of {recording.model!r}, which is no kernel of the library")
     names = kernel.parameter_names()

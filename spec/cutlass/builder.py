@@ -10,13 +10,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from sm90_verify.spec.cutlass.gemm import SCHEDULES, Gemm
+from sm90_verify.spec.cutlass.gemm import GEMMS, Gemm
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.layout import ALIGNMENT
 from sm90_verify.spec.ptx.limits import SHARED_OF_CTA
 
 MBARRIER_PAIR = 16
 """The full and the empty barrier of one stage."""
-ALIGNMENT = 128
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def build(
     **changes: Any,
 ) -> Gemm:
     """The kernel that CollectiveBuilder makes for a CTA tile of m x n x k, with `changes` to its parameters."""
-    if schedule not in SCHEDULES:
-        raise SpecError(f"schedule {schedule!r}: use one of {', '.join(SCHEDULES)}")
-    return SCHEDULES[schedule](**{**parameters(schedule, tile, bits_a, bits_b, bits_c, bits_d), **changes})
+    if schedule not in GEMMS:
+        raise SpecError(f"schedule {schedule!r}: use one of {', '.join(GEMMS)}")
+    return GEMMS[schedule](**{**parameters(schedule, tile, bits_a, bits_b, bits_c, bits_d), **changes})
 
 
 def parameters(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from sm90_verify.spec.cutlass.collective import defined_in, most_bytes
-from sm90_verify.spec.cutlass.launch_control import LaunchControl
 from sm90_verify.spec.cutlass.pipelines import (
     EPILOGUE_BARRIER,
     WAIT_AGAIN,
@@ -269,13 +268,3 @@ class OrderedSequence(Pipeline):
             yield self.work[state].write(tag=turn)
             yield from self.order.arrive(state, me.copy, me)
             state = state + 1
-
-
-PIPELINES: dict[str, type[Pipeline]] = {
-    "tma-async": TmaAsync,
-    "transaction-async": TransactionAsync,
-    "async": Async,
-    "tma-store": TmaStore,
-    "ordered-sequence": OrderedSequence,
-    "launch-control": LaunchControl,
-}

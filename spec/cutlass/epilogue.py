@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeAlias
 
-from sm90_verify.spec.cutlass.collective import Collective, Tensor
+from sm90_verify.spec.cutlass.collective import SCHEDULES, Collective, Tensor
 from sm90_verify.spec.cutlass.pipelines import EPILOGUE_BARRIER, OrderedSequenceBarrier, PipelineTransactionAsync
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import Body, role
@@ -19,8 +19,6 @@ from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.ptx.limits import BULK_GROUPS, WARP, WARPGROUP
 from sm90_verify.spec.ptx.operations import Operation
-
-SCHEDULES = ("ws", "cooperative", "pingpong")
 
 Stores: TypeAlias = tuple[PipelineState, PipelineState, PipelineState, int]
 """load_pipe_consumer_state, store_pipe_producer_state, the same in the ring of the callbacks' StagesD buffers, and

@@ -7,15 +7,16 @@ __syncthreads. Tiles come from a static scheduler, so every warp knows them by i
 
 from __future__ import annotations
 
+from sm90_verify.spec.cutlass.collective import SCHEDULES
 from sm90_verify.spec.cutlass.epilogue import EpilogueCollective
 from sm90_verify.spec.cutlass.mainloop import MainloopCollective
 from sm90_verify.spec.cutlass.pipelines import OrderedSequenceBarrier
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import Body, role
+from sm90_verify.spec.language.layout import ALIGNMENT
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.ptx.limits import WARP, WARPGROUP
 
-ALIGNMENT = 128
 MAINLOOP, EPILOGUE = 0, 1
 """The groups of LoadWarpOrderBarrier, and the stages of MathWarpGroupOrderBarrier."""
 
@@ -234,4 +235,5 @@ class GemmPingpong(PersistentGemm):
             turn = 1 - turn
 
 
-SCHEDULES: dict[str, type[Gemm]] = {"ws": GemmWs, "cooperative": GemmCooperative, "pingpong": GemmPingpong}
+GEMMS: dict[str, type[Gemm]] = dict(zip(SCHEDULES, (GemmWs, GemmCooperative, GemmPingpong), strict=True))
+"""The whole kernels by their schedule."""

@@ -19,10 +19,8 @@ from sm90_verify.evidence.claims.models.state_arithmetic import (
     increment,
     increment_by_count,
 )
-from sm90_verify.evidence.claims.runs import COMMAND, STATEMENT
+from sm90_verify.evidence.claims.runs import COMMAND, STATEMENT, TIMEOUT_MS
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace
-
-TIMEOUT_MS = 20_000
 
 
 class Lemmas:

@@ -21,6 +21,8 @@ from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import Check, Machine, Role
 from sm90_verify.spec.ptx.expr import Expr, Field, any_of
 
+TIMEOUT_MS = 20_000
+"""For Z3, to settle one statement."""
 COMMAND = "claims"
 STATEMENT = "statement"
 """The property of a check that is a claim's own statement, not a fault of a pipeline."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from sm90_verify.engines.smt.read_z3 import number_in, symbol, z3_module, z3_term
-from sm90_verify.evidence.claims.runs import COMMAND, STATEMENT
+from sm90_verify.evidence.claims.runs import COMMAND, STATEMENT, TIMEOUT_MS
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
 from sm90_verify.spec.errors import place_of
 from sm90_verify.spec.ptx import mbarrier
@@ -23,7 +23,6 @@ from sm90_verify.spec.ptx.mbarrier import COUNT_WIDTH, TX_WIDTH, Mbarrier
 from sm90_verify.spec.ptx.numbers import signed_tx
 from sm90_verify.spec.ptx.step import Step
 
-TIMEOUT_MS = 20_000
 BYTES = 16
 NAMES = ("phase", "expected", "pending", "tx", "observed")
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from sm90_verify.spec.cutlass.epilogue import SCHEDULES, Epilogue
+from sm90_verify.spec.cutlass.collective import SCHEDULES
+from sm90_verify.spec.cutlass.epilogue import Epilogue
 
 STAGE_BYTES = 4096
 ENDLESS = 1 << 20

@@ -16,18 +16,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sm90_verify.cli.collectives import MODELS
 from sm90_verify.evidence.mutation.models import models
-from sm90_verify.frontends.python_file import load_classes, load_module
 from sm90_verify.mutation.catalogue import Model, Mutant, mutants_of
+from sm90_verify.python_file import load_classes, load_module
 from sm90_verify.recordings.lower import lower
-from sm90_verify.spec.cutlass.classes import PIPELINES
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 
-KERNELS: dict[str, type[Pipeline]] = {**PIPELINES, **MODELS}
 TRIPS = 4
 """Iterations of a loop that has no end of its own, beyond what fills the stages."""
 
@@ -70,7 +68,7 @@ class Case:
 
 def _kernel(model: str) -> type[Pipeline]:
     path, _, name = model.rpartition(":")
-    return load_classes(path, name)[0] if path else KERNELS[model]
+    return load_classes(path, name)[0] if path else kernels()[model]
 
 
 def faults(folder: str) -> Iterator[Case]:
@@ -111,7 +109,7 @@ def _mutants(name: str, parameters: tuple[tuple[str, Any], ...]) -> dict[str, Mu
     """By names without line numbers, so that they stay when lines move; equal ones are numbered."""
     found: dict[str, Mutant] = {}
     seen: Counter[str] = Counter()
-    for mutant in mutants_of(Model(KERNELS[name], dict(parameters), thin=True)):
+    for mutant in mutants_of(Model(kernels()[name], dict(parameters), thin=True)):
         where = re.sub(r"(\.py):\d+", r"\1", re.sub(r" > :\d+", "", mutant.where))
         text = replace(mutant, where=where).text
         seen[text] += 1

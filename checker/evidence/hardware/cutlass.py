@@ -22,6 +22,7 @@ from pathlib import Path
 from sm90_verify.evidence.frontier.box import Configuration
 from sm90_verify.evidence.hardware.mbarrier.driver import nvcc
 from sm90_verify.gpu.device import sources
+from sm90_verify.spec.cutlass.collective import SCHEDULES
 from sm90_verify.spec.errors import SpecError
 
 PACKAGE = "nvidia-cutlass==4.2.0.0"
@@ -201,7 +202,6 @@ def record(name: str, folder: Path, *, cutlass: str | None = None, program: Path
 # ---------------------------------------------------------------- epilogues
 
 TILE = 128
-SCHEDULES = ("ws", "cooperative", "pingpong")
 ELEMENTS = {16: "cutlass::half_t", 32: "float"}
 EDGE = 8
 """Tiles along M and N: each of 64 / tiles CTAs works on `tiles` of them."""

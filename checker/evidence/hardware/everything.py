@@ -12,17 +12,18 @@ from sm90_verify.evidence.hardware.gemm import record as gemm_record
 from sm90_verify.evidence.hardware.mbarrier.tables import record_fuzz, record_reactions
 from sm90_verify.evidence.hardware.pipelines import record as pipelines_record
 from sm90_verify.evidence.hardware.pipelines.shapes import NAMES
-from sm90_verify.evidence.hardware.suite import kernels
+from sm90_verify.evidence.hardware.reactions import predict
+from sm90_verify.evidence.hardware.table import Progress, table, workers, write_table
 from sm90_verify.gpu.device import gpu
-from sm90_verify.gpu.reactions import predict
-from sm90_verify.gpu.record import Progress, record_kernels, table, workers, write_table
+from sm90_verify.gpu.record import record_kernels
 from sm90_verify.recordings.recording import Recording, write
-from sm90_verify.spec.cutlass.gemm import SCHEDULES
+from sm90_verify.spec.cutlass.catalogue import recordable
+from sm90_verify.spec.cutlass.gemm import GEMMS
 from sm90_verify.spec.errors import SpecError
 
 
 def _kernels(folder: str) -> None:
-    write(record_kernels(kernels()), f"{folder}/kernels.jsonl.gz")
+    write(record_kernels(recordable()), f"{folder}/kernels.jsonl.gz")
 
 
 def _mbarriers(folder: str) -> None:
@@ -57,7 +58,7 @@ def record_by_hand(names: Sequence[str], *, runs: int = 0, seed: int = 1) -> lis
 
     Raises SpecError for an unknown name, without a Hopper GPU, and for what is not as the models say.
     """
-    gemms = {f"gemm-{schedule}": schedule for schedule in SCHEDULES}
+    gemms = {f"gemm-{schedule}": schedule for schedule in GEMMS}
     for name in names:
         if name not in (*NAMES, *gemms):
             raise SpecError(f"no hand-written kernel {name!r}: use one of {', '.join((*NAMES, *gemms))}")

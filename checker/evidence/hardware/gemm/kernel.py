@@ -16,7 +16,7 @@ from sm90_verify.evidence.hardware.recorder.tapes import Did, Hold, Recorder, Ta
 from sm90_verify.evidence.hardware.recorder.tensor_map import of_array, on_device
 from sm90_verify.gpu.device import Module, sources
 from sm90_verify.recordings.lower import Plan, lower
-from sm90_verify.spec.cutlass.gemm import SCHEDULES, Gemm
+from sm90_verify.spec.cutlass.gemm import GEMMS, Gemm
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx.limits import WARP, WARPGROUP
@@ -95,8 +95,8 @@ class Config:
 
     def __post_init__(self) -> None:
         groups = 2 if self.schedule == "cooperative" else 1
-        if self.schedule not in SCHEDULES:
-            raise SpecError(f"schedule={self.schedule!r}: use one of {', '.join(SCHEDULES)}")
+        if self.schedule not in GEMMS:
+            raise SpecError(f"schedule={self.schedule!r}: use one of {', '.join(GEMMS)}")
         if self.wrong not in WRONG:
             raise SpecError(f"wrong={self.wrong!r}: use one of {', '.join(WRONG[1:])}")
         if self.tile[0] not in (64, 128, 256) or self.tile[0] % (64 * groups) or self.tile[1] not in (64, 128, 256):
@@ -147,7 +147,7 @@ class Config:
 
     def macros(self, *, record: bool, directed: bool) -> dict[str, int | str]:
         return {
-            "SCHEDULE": list(SCHEDULES).index(self.schedule),
+            "SCHEDULE": list(GEMMS).index(self.schedule),
             "STAGES": self.stages,
             "TILE_M": self.tile[0],
             "TILE_N": self.tile[1],
@@ -191,7 +191,7 @@ class Config:
                 raise SpecError(f"a CTA of the ws kernel has one tile, not {tiles}")
         else:
             parameters["tiles"] = tiles
-        return (kernel or SCHEDULES[self.schedule])(**parameters)
+        return (kernel or GEMMS[self.schedule])(**parameters)
 
 
 def names(config: Config) -> Names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sm90_verify.evidence.hardware.gemm.kernel import Config
 from sm90_verify.spec.cutlass.cluster import signals
 from sm90_verify.spec.cutlass.epilogue import Stores, Storing
-from sm90_verify.spec.cutlass.gemm import SCHEDULES, Gemm
+from sm90_verify.spec.cutlass.gemm import GEMMS, Gemm
 from sm90_verify.spec.cutlass.mainloop import Advanced, Consumed
 from sm90_verify.spec.cutlass.pipelines import WAIT_AGAIN, OrderedSequenceBarrier, PipelineTmaAsync
 from sm90_verify.spec.language.declarations import Body, Parameter
@@ -230,7 +230,7 @@ MODELS: dict[str, type[Gemm]] = {
 
 def model_class(config: Config) -> type[Gemm]:
     """The kernel of the schedule, with what the configuration does wrong."""
-    kernel = SCHEDULES[config.schedule]
+    kernel = GEMMS[config.schedule]
     if not config.wrong:
         return kernel
     wrong = MODELS[config.wrong]

@@ -21,17 +21,14 @@ from sm90_verify.evidence.hardware.gemm.variants import (
 )
 from sm90_verify.gpu.device import gpu
 from sm90_verify.gpu.parallel import in_processes
-from sm90_verify.gpu.record import JITTER, resolution
+from sm90_verify.gpu.record import JITTER, RUNS, resolution
 from sm90_verify.recordings.lines import read_lines, write_lines
 from sm90_verify.recordings.recording import Recording, recorded, write
-from sm90_verify.spec.cutlass.gemm import SCHEDULES
+from sm90_verify.spec.cutlass.gemm import GEMMS
 from sm90_verify.spec.errors import SpecError
 
 SOURCE = "kernels/gemm.cu"
 REACTIONS = "sm90-gemm-mistakes"
-RUNS = 200
-"""Runs of a schedule, over all its sizes together."""
-"""Recorded at each size."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class Size:
 
 def sizes() -> Iterator[Size]:
     """All schedules, with C and without, all ways to store D, 2 to 8 stages, more k-tiles than stages and fewer."""
-    for schedule in SCHEDULES:
+    for schedule in GEMMS:
         rows = 64 if schedule == "pingpong" else 128
         several = (1,) if schedule == "ws" else (1, 3)
         for stages, columns in ((2, 128), (4, 128), (8, 64)):
@@ -94,7 +91,7 @@ def record_all(folder: str, *, runs: int = RUNS) -> None:
     Raises SpecError, once all that could be recorded is written, for what could not or is not as the models say.
     """
     gpu()  # or nothing is overwritten
-    found = in_processes(_try_record, [task for one in SCHEDULES for task in _tasks(one, runs, 1, JITTER)])
+    found = in_processes(_try_record, [task for one in GEMMS for task in _tasks(one, runs, 1, JITTER)])
     write([one for one in found if isinstance(one, Recording)], f"{folder}/gemm.jsonl.gz")
     failed = [one for one in found if isinstance(one, str)]
     every = list(variants())

@@ -12,24 +12,23 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sm90_verify.engines.order import confirm, order
-from sm90_verify.engines.search.explore import Violation, explore
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.engines.violation import Violation
 from sm90_verify.evidence.hardware.gemm.kernel import K_TILE, POINTS, Config, GemmKernel, names
 from sm90_verify.evidence.hardware.gemm.models import model_class
+from sm90_verify.evidence.hardware.reactions import STATES, WRONG
 from sm90_verify.evidence.hardware.recorder.tapes import ALL, Hold
 from sm90_verify.result import PROVED
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
 
 RUNS = 100
-STATES = 60_000
 HELD = 20_000
 """Nanoseconds: longer than a copy takes, and than all k-tiles do."""
 LIMIT = 100_000_000
 """Nanoseconds after which waits of a kernel that may hang give up: longer than other processes may have the GPU."""
 PATIENT = 2_000_000_000
 """The same for a kernel that ends."""
-WRONG = ("race", "stale-read")
-"""Properties whose violation leaves wrong numbers behind."""
 HARMLESS = {*WRONG, "missing-fence", "exit-hazard"}
 """Properties whose violation changes nothing of what roles do next, as none of them looks at the numbers."""
 

@@ -11,19 +11,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sm90_verify.evidence.hardware import suite
-from sm90_verify.evidence.hardware.cases import KERNELS
 from sm90_verify.evidence.hardware.pipelines.mistakes import Mistake, mistakes
 from sm90_verify.evidence.hardware.pipelines.shapes import FIRST, LINE, NAMES, shape
+from sm90_verify.evidence.hardware.reactions import FAULTS
 from sm90_verify.evidence.hardware.recorder import tensor_map
 from sm90_verify.evidence.hardware.recorder.conform import Conformance, Difference, Names, conform
 from sm90_verify.evidence.hardware.recorder.tapes import Hold, Recorder, Tape
 from sm90_verify.gpu.device import Module, gpu, sources
-from sm90_verify.gpu.reactions import FAULTS
 from sm90_verify.gpu.record import JITTER, resolution
 from sm90_verify.recordings.linearise import Linearise
 from sm90_verify.recordings.lower import Plan, lower
 from sm90_verify.recordings.recording import Recording, recorded
+from sm90_verify.spec.cutlass.catalogue import kernels, to_record
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -49,7 +48,7 @@ def sizes(kernel: str) -> list[dict[str, Any]]:
     """The parameters at which a kernel is recorded; raises SpecError for an unknown name."""
     if kernel not in NAMES:
         raise SpecError(f"no hand-written kernel {kernel!r}: use one of {', '.join(NAMES)}")
-    return suite.sizes(kernel)
+    return list(to_record(kernel).record)
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class Kernel:
 
     def __init__(self, model: Pipeline, *, record: bool = False, directed: bool = False, wrong: int = 0) -> None:
         self.model, self.record = model, record
-        self.kind = next(number for number, name in enumerate(NAMES) if isinstance(model, KERNELS[name]))
+        self.kind = next(number for number, name in enumerate(NAMES) if isinstance(model, kernels()[name]))
         self.shape = shape(self.kind, model)
         macros: dict[str, int | str] = {"KERNEL": self.kind, "WRONG": wrong, "FLOOD": FLOOD, **self.shape.macros}
         macros |= {name: 1 for name, wanted in (("RECORD", record), ("DIRECTED", directed)) if wanted}
@@ -218,7 +217,7 @@ def differences(kernel: str, parameters: dict[str, Any], runs: int, seed: int) -
     Raises SpecError for wrong words.
     """
     sizes(kernel)
-    model = KERNELS[kernel](**parameters)
+    model = kernels()[kernel](**parameters)
     held, wrong = run_and_conform(model, runs, seed)
     if wrong:
         raise SpecError(f"{kernel} {parameters}: wrong words in {wrong} of {runs} runs")
@@ -292,7 +291,7 @@ def reaction(words: dict[str, Any]) -> Reaction:
 
 
 def _react(variant: Mistake, runs: int) -> Reaction:
-    model = KERNELS[variant.kernel](**variant.parameters)
+    model = kernels()[variant.kernel](**variant.parameters)
     found = Reaction(runs)
     if variant.name != "none":
         hangs, wrong, _ = _directed(model, variant, 0, runs)

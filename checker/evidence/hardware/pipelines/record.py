@@ -7,18 +7,17 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from sm90_verify.evidence.hardware.cases import KERNELS
 from sm90_verify.evidence.hardware.pipelines.kernel import Kernel, Reaction, react, reaction, record, sizes, variants
 from sm90_verify.evidence.hardware.pipelines.mistakes import Mistake
 from sm90_verify.evidence.hardware.pipelines.shapes import NAMES
 from sm90_verify.gpu.device import gpu
 from sm90_verify.gpu.parallel import in_processes
+from sm90_verify.gpu.record import RUNS
 from sm90_verify.recordings.lines import read_lines, write_lines
 from sm90_verify.recordings.recording import Recording, write
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 
-RUNS = 200
-"""Runs of a kernel that are recorded, over all its sizes together."""
 LAUNCHES = 8
 """Of which the median is what a launch costs."""
 KIND = "sm90-mistakes"
@@ -98,7 +97,7 @@ def overheads(runs: int = 100) -> list[str]:
     lines = []
     for name in NAMES:
         parameters = sizes(name)[len(sizes(name)) // 2]
-        model = KERNELS[name](**parameters)
+        model = kernels()[name](**parameters)
         plain, recorded = (_cost(Kernel(model, record=one), runs) for one in (False, True))
         lines.append(f"{name} {parameters}: {plain:.3f} ms, recorded {recorded:.3f} ms, {recorded / plain:.2f} times")
     return lines

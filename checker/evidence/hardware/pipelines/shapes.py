@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sm90_verify.evidence.hardware.recorder.conform import Names
+from sm90_verify.spec.cutlass.collective import SCHEDULES
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import WARP, WARPGROUP
 
 NAMES = ("tma-async", "transaction-async", "async", "tma-store", "ordered-sequence", "epilogue")
 """By number, what KERNEL in kernels/pipelines.cu stands for."""
-SCHEDULES = ("ws", "cooperative", "pingpong")
-"""By number, SCHEDULE."""
 FULL, EMPTY, ORDER, BUFFER = 0, 32, 64, 128
 """The kernels' numbers of objects."""
 OF_D = 0x40000000

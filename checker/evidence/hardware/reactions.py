@@ -8,16 +8,16 @@ left to the table of ill-formed operations, and what waits for registers is left
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sm90_verify.engines.search.explore import explore, is_undetermined
 from sm90_verify.evidence.hardware.cases import Case
-from sm90_verify.gpu.directed import Direction, deadlock_directions, race_directions, with_turns_of, wrong_data
+from sm90_verify.gpu.directed import deadlock_directions, race_directions, with_turns_of, wrong_data
 from sm90_verify.gpu.executor import Executor
-from sm90_verify.recordings.lower import Plan, lower
-from sm90_verify.recordings.run import Run, observed
+from sm90_verify.gpu.ways import go_wrong, take
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.run import observed
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
@@ -28,6 +28,7 @@ FAULTS = ("arrival-count", "tx-count", "barrier-init", "named-barrier", "registe
 STATES = 60_000
 """States to visit for all violations of a case."""
 WRONG = ("race", "stale-read")
+"""Properties whose violation leaves wrong data behind."""
 
 
 @dataclass(frozen=True)
@@ -173,44 +174,3 @@ def react(case: Case, prediction: Prediction, *, runs: int = 20, directed: int =
     roles = with_turns_of(right, tried.way.roles)
     done = Executor(right).run(directed, limit=10 * tried.way.limit, patience=tried.way.patience, roles=roles)
     return replace(best, twin_wrong=sum(run.hangs or bool(wrong_data(right, run)) for run in done))
-
-
-@dataclass(frozen=True)
-class Tried:
-    """Directed runs of one way. wrong: by run, what is wrong with its data, if that was asked for."""
-
-    way: Direction
-    done: Sequence[Run]
-    wrong: tuple[str, ...] = ()
-
-    @property
-    def taken(self) -> int:
-        """Runs that took their whole schedule."""
-        return sum(run.steps >= self.way.steps for run in self.done)
-
-
-def take(executor: Executor, ways: Sequence[Direction], runs: int) -> Tried:
-    """The first way in which every run takes its whole schedule, or else the one in which most do."""
-    best = None
-    for way in ways:
-        tried = Tried(way, executor.run(runs, limit=way.limit, roles=way.roles))
-        if best is None or tried.taken > best.taken:
-            best = tried
-        if tried.taken == runs:
-            break
-    assert best is not None, "a schedule has a way to be run"
-    return best
-
-
-def go_wrong(executor: Executor, ways: Sequence[Direction], plan: Plan, runs: int) -> Tried:
-    """The first way in which every run finds wrong data, or else the one in which most do."""
-    best = None
-    for way in ways:
-        done = executor.run(runs, limit=way.limit, roles=way.roles)
-        tried = Tried(way, done, tuple(wrong_data(plan, run) for run in done))
-        if best is None or sum(map(bool, tried.wrong)) > sum(map(bool, best.wrong)):
-            best = tried
-        if all(tried.wrong):
-            break
-    assert best is not None, "a schedule has a way to be run"
-    return best

@@ -1,0 +1,1 @@
+../../checker/python_file.py
