@@ -10,7 +10,7 @@ from typing import Any
 from sm90_verify.files import write_whole
 from sm90_verify.spec.errors import SpecError
 
-VERSION = 1
+TABLE_VERSION = 1
 
 
 def packed(lines: Iterable[dict[str, Any]]) -> bytes:
@@ -21,7 +21,7 @@ def packed(lines: Iterable[dict[str, Any]]) -> bytes:
 
 def write_lines(kind: str, machine: dict[str, Any], lines: Iterable[dict[str, Any]], path: str) -> None:
     """Writes lines behind their head; the file appears whole or not at all."""
-    write_whole(path, packed([{"kind": kind, "version": VERSION, "gpu": machine}, *lines]))
+    write_whole(path, packed([{"kind": kind, "version": TABLE_VERSION, "gpu": machine}, *lines]))
 
 
 def read_lines(path: str, kind: str) -> list[dict[str, Any]]:
@@ -31,6 +31,6 @@ def read_lines(path: str, kind: str) -> list[dict[str, Any]]:
             head, *lines = map(json.loads, text)
     except (OSError, EOFError, ValueError) as error:
         raise SpecError(f"{path}: no record of kind {kind}: {error}") from error
-    if not isinstance(head, dict) or (head.get("kind"), head.get("version")) != (kind, VERSION):
-        raise SpecError(f"{path}: no record of kind {kind}, version {VERSION}: record it again")
+    if not isinstance(head, dict) or (head.get("kind"), head.get("version")) != (kind, TABLE_VERSION):
+        raise SpecError(f"{path}: no record of kind {kind}, version {TABLE_VERSION}: record it again")
     return lines

@@ -10,7 +10,6 @@ from sm90_verify.evidence.claims.observe import same_observations
 from sm90_verify.evidence.claims.runs import box, machine, over
 from sm90_verify.evidence.claims.steps import (
     BARRIER,
-    BYTES,
     after,
     before_settling,
     both_ways,
@@ -22,14 +21,15 @@ from sm90_verify.result import PROVED, VIOLATED
 from sm90_verify.spec.cutlass.classes import TransactionAsync
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx.expr import TRUE, Expr, Lit
+from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT
 from sm90_verify.spec.ptx.step import Step
 
 STEPS: dict[str, tuple[Step, int]] = {
     "arrive": (mbarrier.arrive(BARRIER), 1),
     "arrive count 128": (mbarrier.arrive(BARRIER, 128), 128),
-    "arrive.expect_tx": (mbarrier.arrive_expect_tx(BARRIER, BYTES), 1),
-    "complete_tx": (mbarrier.complete_tx(BARRIER, BYTES), 0),
-    "expect_tx": (mbarrier.expect_tx(BARRIER, BYTES), 0),
+    "arrive.expect_tx": (mbarrier.arrive_expect_tx(BARRIER, BULK_ALIGNMENT), 1),
+    "complete_tx": (mbarrier.complete_tx(BARRIER, BULK_ALIGNMENT), 0),
+    "expect_tx": (mbarrier.expect_tx(BARRIER, BULK_ALIGNMENT), 0),
 }
 """Operations on a barrier in any state, and how many arrivals each is."""
 ARRIVALS = ("arrive", "arrive count 128", "arrive.expect_tx")
@@ -88,12 +88,12 @@ def _claim_49() -> Iterable[Point]:
 
 def _claim_50() -> Iterable[Point]:
     both, _ = STEPS["arrive.expect_tx"]
-    first = mbarrier.expect_tx(BARRIER, BYTES)
+    first = mbarrier.expect_tx(BARRIER, BULK_ALIGNMENT)
     then = mbarrier.arrive(after(BARRIER, first))
     statement = same(after(BARRIER, both), after(after(BARRIER, first), then)) & (both.completes == then.completes)
     yield Point({"operation": "arrive.expect_tx"}, for_every_state("arrive.expect_tx", both, statement))
     reverse = mbarrier.arrive(BARRIER)
-    late = mbarrier.expect_tx(after(BARRIER, reverse), BYTES)
+    late = mbarrier.expect_tx(after(BARRIER, reverse), BULK_ALIGNMENT)
     apart = same(after(BARRIER, both), after(after(BARRIER, reverse), late))
     because = "the other order of the two leaves another state"
     run = for_every_state("arrive, then expect_tx", reverse, apart, TRUE, because)

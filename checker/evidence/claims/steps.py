@@ -23,7 +23,6 @@ from sm90_verify.spec.ptx.mbarrier import COUNT_WIDTH, TX_WIDTH, Mbarrier
 from sm90_verify.spec.ptx.numbers import signed_tx
 from sm90_verify.spec.ptx.step import Step
 
-BYTES = 16
 NAMES = ("phase", "expected", "pending", "tx", "observed")
 
 FUNCTIONS: dict[str, Callable[..., Step]] = {

@@ -8,8 +8,7 @@ from typing import Any
 from sm90_verify.evidence.fuzz.explorer import Operation, Program
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-
-BYTES = 16
+from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT
 
 
 def random_program(seed: int) -> tuple[Program, tuple[int, ...]]:
@@ -47,12 +46,12 @@ def _phase(random: Random, roles: list[list[Operation]], b: int, count: int, pha
 
 
 _WITH_BYTES = (
-    lambda b, n: [*_rest(b, n), ("arm", b, BYTES), ("load", b, BYTES)],
-    lambda b, n: [("load", b, BYTES), ("expect", b, BYTES), ("arrive", b, n)],
-    lambda b, n: [("load", b, BYTES), *_rest(b, n), ("arm", b, BYTES)],
-    lambda b, n: [("expect", b, BYTES), ("arrive", b, n), ("complete", b, BYTES)],
-    lambda b, n: [("complete", b, BYTES), ("expect", b, BYTES), ("arrive", b, n)],
-    lambda b, n: [("complete", b, BYTES), *_rest(b, n), ("arm", b, BYTES)],
+    lambda b, n: [*_rest(b, n), ("arm", b, BULK_ALIGNMENT), ("load", b, BULK_ALIGNMENT)],
+    lambda b, n: [("load", b, BULK_ALIGNMENT), ("expect", b, BULK_ALIGNMENT), ("arrive", b, n)],
+    lambda b, n: [("load", b, BULK_ALIGNMENT), *_rest(b, n), ("arm", b, BULK_ALIGNMENT)],
+    lambda b, n: [("expect", b, BULK_ALIGNMENT), ("arrive", b, n), ("complete", b, BULK_ALIGNMENT)],
+    lambda b, n: [("complete", b, BULK_ALIGNMENT), ("expect", b, BULK_ALIGNMENT), ("arrive", b, n)],
+    lambda b, n: [("complete", b, BULK_ALIGNMENT), *_rest(b, n), ("arm", b, BULK_ALIGNMENT)],
 )
 
 
@@ -65,7 +64,7 @@ def _change(random: Random, roles: list[list[Operation]], barriers: int) -> None
     at = random.randrange(len(role) + 1)
     name = random.choice(("arrive", "arm", "expect", "complete", "load", "wait", "wait"))
     amount = {"arrive": random.choice((1, 1, 2)), "wait": random.randrange(2)}.get(
-        name, random.choice((BYTES, 2 * BYTES))
+        name, random.choice((BULK_ALIGNMENT, 2 * BULK_ALIGNMENT))
     )
     new = (name, random.randrange(barriers), amount)
     match random.randrange(4) if at < len(role) else 0:

@@ -7,11 +7,9 @@ from collections import Counter
 
 from sm90_verify.frontends.log.access import Accesses
 from sm90_verify.frontends.log.clock import Fill
+from sm90_verify.frontends.log.shape import RARE
 from sm90_verify.frontends.log.table import Ring
 from sm90_verify.frontends.log.violation import Violation
-
-RARE = 3
-"""A group of warps at a bar.sync that meets this many times less often than one it overlaps with is not a group."""
 
 
 def check_exit(accesses: Accesses, completed: dict[int, int]) -> None:

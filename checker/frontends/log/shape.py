@@ -22,7 +22,9 @@ from sm90_verify.spec.ptx.limits import WARP, WARPGROUP
 COLLECTIVE = ("warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_wait", *WGMMA)
 WARPS_PER_GROUP = WARPGROUP // WARP
 RARE = 3
-"""A warp that does something this many times less often than another does it in that one's place."""
+"""Who does something this many times less often than another does it in that one's place: a warp, or at a bar.sync a
+group of warps.
+"""
 Program = dict[int, list[int]]
 
 

@@ -36,7 +36,7 @@ GIVE_UP = 100_000_000
 """Nanoseconds after which a run that may hang is given up: much longer than other processes may have the GPU."""
 LONG = 2_000_000_000
 """The same for a run that ends."""
-PATIENCE = 60.0
+LONGEST = 60.0
 """Seconds for the process of a mistake."""
 RECORDED = 5
 """Runs of a kernel with a mistake that are recorded."""
@@ -274,7 +274,7 @@ def react(variant: Mistake, *, runs: int = 100) -> Reaction:
     """
     command = [sys.executable, "-m", __spec__.name, str(variants().index(variant)), str(runs)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
     except subprocess.TimeoutExpired:
         return Reaction(runs, fault="the process did not end")
     answer = [line for line in done.stdout.splitlines() if line.startswith('{"runs"')]
