@@ -19,8 +19,8 @@ from sm90_verify.evidence.hardware.gemm.variants import (
     predict,
     variants,
 )
+from sm90_verify.evidence.hardware.parallel import in_processes
 from sm90_verify.gpu.device import gpu
-from sm90_verify.gpu.parallel import in_processes
 from sm90_verify.gpu.record import JITTER, RUNS, resolution
 from sm90_verify.recordings.lines import read_lines, write_lines
 from sm90_verify.recordings.recording import Recording, recorded, write

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
+from sm90_verify.evidence.hardware.parallel import in_processes
 from sm90_verify.evidence.hardware.pipelines.kernel import Kernel, Reaction, react, reaction, record, sizes, variants
 from sm90_verify.evidence.hardware.pipelines.mistakes import Mistake
 from sm90_verify.evidence.hardware.pipelines.shapes import NAMES
 from sm90_verify.gpu.device import gpu
-from sm90_verify.gpu.parallel import in_processes
 from sm90_verify.gpu.record import RUNS
 from sm90_verify.recordings.lines import read_lines, write_lines
 from sm90_verify.recordings.recording import Recording, write
