@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sm90_verify.cli.main import main
+from sm90_verify.cli.usage import CHECKS, EVIDENCE
 from sm90_verify.files import write_whole
 from sm90_verify.result import PROPERTIES
 from sm90_verify.spec.errors import SpecError
@@ -402,3 +403,29 @@ def test_the_module_is_the_command():
         check=False,
     )
     assert done.returncode == 0 and done.stdout.splitlines()[-1].startswith("verify: PROVED tma-async stages=1")
+
+
+# ---------------------------------------------------------------- help
+
+
+def test_help_has_two_groups(capsys):
+    """What a user checks with, and what the project shows about itself; every command in one of them."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert not ended.value.code and text.startswith("usage: verify")
+    checks, evidence = text.split("What you check with:")[1].split("What this project shows about itself:")
+    listed = [[line.split()[0] for line in part.splitlines() if line.startswith("  ")] for part in (checks, evidence)]
+    assert listed[0] == ["pipeline", "epilogue", "mainloop", "gemm", "spec", "log", "replay", "explain"]
+    assert listed[1] == ["record", "claims", "mutants", "epilogue"] and "epilogue --frontier" in evidence
+
+
+@pytest.mark.parametrize("command", [one.name for one in (*CHECKS, *EVIDENCE)])
+def test_every_command_explains_its_options(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    assert not ended.value.code and text.startswith(f"usage: verify {command} [-h]")
+    assert main([command, "--no-such-option"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("verify: error:") and len(error.splitlines()) == 1
