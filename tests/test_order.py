@@ -17,7 +17,7 @@ from sm90_verify.engines.check import check
 from sm90_verify.engines.order import Outcome, confirm, order, outcome, trace_of
 from sm90_verify.engines.search.explore import explore, is_undetermined
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
-from sm90_verify.spec.cutlass.catalogue import kernels
+from sm90_verify.spec.cutlass.catalogue import kernels, rows
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.cutlass.gemm import GemmCooperative, GemmPingpong
 from sm90_verify.spec.language import walk
@@ -99,17 +99,11 @@ def test_parts_of_a_warp_at_an_aligned_barrier(leader_blocks, rest_blocks, order
 # ---------------------------------------------------------------- the library
 
 
-SIZES = [
-    (name, stages, consumers)
-    for name, kernel in PIPELINES.items()
-    for stages in (1, 2, 3, 4)
-    for consumers in ((1, 2) if "consumers" in kernel.parameter_names() else (0,))
-]
+SIZES = [(row.name, sizes) for row in rows("pipeline") for sizes in row.search]
 
 
-@pytest.mark.parametrize("name, stages, consumers", SIZES)
-def test_library_is_proved_for_every_trip_count(name, stages, consumers):
-    sizes = {"stages": stages, **({"consumers": consumers} if consumers else {})}
+@pytest.mark.parametrize(("name", "sizes"), SIZES)
+def test_library_is_proved_for_every_trip_count(name, sizes):
     for trips in (*range(10), "forever", "all"):
         said = order(walk.trace(PIPELINES[name](**sizes, trips=trips)))
         assert (said.verdict, said.why, said.failures) == (PROVED, "", ()), trips

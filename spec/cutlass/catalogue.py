@@ -223,7 +223,7 @@ CATALOGUE: tuple[Row, ...] = (
         record=_ended(_box((1, 2, 3), (2, 3))),
         mutate=_mutated(*_USUAL, thin=((3, 2),)),
     ),
-    Row(LaunchControl, search=tuple({"stages": stages} for stages in (1, 2, 3))),
+    Row(LaunchControl, search=tuple({"stages": stages} for stages in (1, 2, 3, 4))),
     Row(
         Mainloop,
         "mainloop",
