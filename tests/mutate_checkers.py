@@ -60,12 +60,14 @@ TABLE = {
     "checker/engines/order/__init__.py": (ORDER, ORDERS),
     "checker/engines/order/counts.py": (ORDER, ORDERS),
     "checker/engines/order/ctas.py": (ORDER, ORDERS),
+    "checker/engines/order/landing.py": (ORDER, ORDERS),
     "checker/engines/order/lifetime.py": (ORDER, ORDERS),
     "checker/engines/order/meetings.py": (ORDER, ORDERS),
     "checker/engines/order/memory.py": (ORDER, ORDERS),
     "checker/engines/order/outcome.py": (ORDER, ORDERS),
     "checker/engines/order/phases.py": (ORDER, ORDERS),
     "checker/engines/order/plan.py": (ORDER, ORDERS),
+    "checker/engines/order/progress.py": (ORDER, ORDERS),
     "checker/engines/order/recur.py": ("order_recur order_conditions", ORDERS),
     "checker/engines/order/run.py": (ORDER, ORDERS),
     "checker/engines/order/schedule.py": (ORDER, ORDERS),
@@ -78,6 +80,7 @@ TABLE = {
     "checker/frontends/log/exit.py": (LOG, LOGS),
     "checker/frontends/log/access.py": (LOG, LOGS),
     "checker/frontends/log/check.py": (LOG, LOGS),
+    "checker/frontends/log/regions.py": (LOG, LOGS),
     "checker/recordings/linearise.py": ("linearise", MODELS),
 }
 """By module, the tests that are about it, and wider ones for what those let pass: names of files without `test_`, those

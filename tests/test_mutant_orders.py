@@ -32,12 +32,12 @@ def test_all_states_and_happens_before_agree(name):
     found = set()
     for mutant in mutants_of(model):
         try:
-            machine, programs, program = compiled(mutant.of(model))
+            machine, kernel, program = compiled(mutant.of(model))
             if program == original(model).program or order(trace(mutant.of(model))).verdict != PROVED:
                 continue
         except SpecError:
             continue
-        states, (runs, trips) = by_states(model, machine, programs), by_order(model, mutant, programs)
+        states, (runs, trips) = by_states(model, machine, kernel.programs), by_order(model, kernel)
         assert runs == (SAME if states == INDISTINGUISHABLE else states) != OPEN, mutant.text
         assert trips == 5
         found.add(runs)
@@ -90,12 +90,12 @@ def test_starts_and_ends_of_copies(first, second, answer):
     for pipeline, machine, other in zip(pipelines, machines, reversed(machines), strict=True):
         found.append(behaviour(machine, trace(pipeline).programs, "memory", other, 20_000, names))
     assert compare(found[0], found[1], 20_000) == answer
-    assert compare_orders(*(orders(runs_of(one, trace(one).programs, 3), "memory") for one in pipelines)) == answer
+    assert compare_orders(*(orders(runs_of(trace(one), 3), "memory") for one in pipelines)) == answer
 
 
 def test_runs_for_one_trip_count_more():
     ring = TmaAsync(stages=1)
-    assert len(runs_of(ring, trace(ring).programs, 3)) == 5
+    assert len(runs_of(trace(ring), 3)) == 5
 
 
 def run_of(*labels, before=()):
@@ -143,4 +143,4 @@ class Peeks(Pipeline):
 @pytest.mark.parametrize("asks", [False, True])
 def test_one_run_that_does_not_speak_for_all_is_not_compared(asks):
     pipeline = Peeks(asks=asks)
-    assert runs_of(pipeline, trace(pipeline).programs, 1) is None
+    assert runs_of(trace(pipeline), 1) is None
