@@ -9,7 +9,7 @@ import pytest
 
 from sm90_verify.cli.main import main
 from sm90_verify.engines.check import check
-from sm90_verify.frontends.python_file import load_classes
+from sm90_verify.python_file import load_classes
 from sm90_verify.report.as_json import object_of, to_object, trace_object
 from sm90_verify.report.formats import FORMATS
 from sm90_verify.report.of_result import sections_of
