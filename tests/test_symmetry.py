@@ -14,7 +14,8 @@ from sm90_verify.engines.search import packed as packing
 from sm90_verify.engines.search import symmetry
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.search.symmetry import find_groups
-from sm90_verify.spec.cutlass.classes import Async, LaunchControl, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
+from sm90_verify.spec.cutlass.classes import Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
+from sm90_verify.spec.cutlass.launch_control import LaunchControl
 from sm90_verify.spec.cutlass.mainloop import Mainloop
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language import walk
