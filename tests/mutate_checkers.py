@@ -93,8 +93,8 @@ class Tree:
 
     def __init__(self, at: Path) -> None:
         self.at, self.seconds = at, dict[str, float]()
-        for name in ("spec", "checker", "tests", "kernels"):
-            shutil.copytree(ROOT / name, at / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("spec", "checker", "tests", "kernels", ".types"):
+            shutil.copytree(ROOT / name, at / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", at)
 
     def tells(self, name: str, change: Change) -> bool:
@@ -133,7 +133,7 @@ class Tree:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             sys.dont_write_bytecode = True
             os.chdir(self.at)
-            sys.path.insert(0, str(self.at))
+            sys.path.insert(0, str(self.at / ".types"))
             phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
             hypothesis.settings.register_profile("quick", derandomize=True, database=None, phases=phases)
             hypothesis.settings.load_profile("quick")
