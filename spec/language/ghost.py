@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable
 from typing import assert_never
 
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.language.state import LAPS, Lineage, Phase, PipelineState
+from sm90_verify.spec.language.state import LAPS, PipelineState
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.phase import Lineage, Phase
 
 FAR = 4 * LAPS
 """Distances between waits are followed exactly up to here."""

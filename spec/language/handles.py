@@ -8,11 +8,12 @@ from typing import Any, Protocol
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import Parameter
-from sm90_verify.spec.language.state import Count, Phase, PipelineState
+from sm90_verify.spec.language.state import Count, PipelineState
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT, COUNT_LIMIT
 from sm90_verify.spec.ptx.memory import Access, as_read, as_write
+from sm90_verify.spec.ptx.phase import Phase
 
 
 class Owner(Protocol):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.ptx.phase import Lineage, Phase
 
 LAPS = 4
 """Laps of a ring after which a count recurs: even, because parity is, and more than 2, so that data that is stale by
@@ -23,31 +23,6 @@ def ring_period(stages: int) -> int:
     iteration is a lap and roles that are two apart must not look like roles that are two apart the other way round.
     """
     return LAPS * max(stages, 2)
-
-
-class Lineage:
-    """The identity shared by a PipelineState and all states advanced from it."""
-
-    __slots__ = ()
-
-
-class Phase(int):
-    """A phase bit that remembers which phase it stands for."""
-
-    lap: int
-    lineage: Lineage
-    flipped: bool
-
-    def __new__(cls, lap: int, lineage: Lineage, flipped: bool) -> Phase:
-        self = super().__new__(cls, lap & 1)
-        self.lap, self.lineage, self.flipped = lap, lineage, flipped
-        return self
-
-    def __xor__(self, other: int) -> Any:
-        """`phase ^ 1`: the phase before, or for a state that started in the producer's phase, the phase after."""
-        if other == 1:
-            return Phase(self.lap + (1 if self.flipped else -1), self.lineage, not self.flipped)
-        return int(self) ^ other if other else self
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,13 @@ from sm90_verify.spec.language.ghost import Ghost
 from sm90_verify.spec.language.handles import Array, Barrier, Tile
 from sm90_verify.spec.language.layout import Component
 from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each, roles_of
-from sm90_verify.spec.language.state import LAPS, Count, Phase, PipelineState, ring_period
+from sm90_verify.spec.language.state import LAPS, Count, PipelineState, ring_period
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.groups import IDLE
+from sm90_verify.spec.ptx.phase import Phase
 
 MAX_LOCATIONS = 50_000
 MAX_LINES_BETWEEN_YIELDS = 200_000

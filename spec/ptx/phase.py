@@ -1,0 +1,37 @@
+"""A phase bit, as a wait is given it: a plain parity, or a bit that remembers which phase it stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Lineage:
+    """The identity shared by a PipelineState and all states advanced from it."""
+
+    __slots__ = ()
+
+
+class Phase(int):
+    """A phase bit that remembers which phase it stands for."""
+
+    lap: int
+    lineage: Lineage
+    flipped: bool
+
+    def __new__(cls, lap: int, lineage: Lineage, flipped: bool) -> Phase:
+        self = super().__new__(cls, lap & 1)
+        self.lap, self.lineage, self.flipped = lap, lineage, flipped
+        return self
+
+    def __xor__(self, other: int) -> Any:
+        """`phase ^ 1`: the phase before, or for a state that started in the producer's phase, the phase after."""
+        if other == 1:
+            return Phase(self.lap + (1 if self.flipped else -1), self.lineage, not self.flipped)
+        return int(self) ^ other if other else self
+
+
+def phases_ahead(seen: int, parity: int) -> int:
+    """How many phases after number `seen` the next one of that parity is, itself included: 0 or 1. What a wait for a
+    plain parity means: nobody waits for the past.
+    """
+    return (seen ^ parity) & 1
