@@ -1,34 +1,34 @@
-"""Which phase a wait is meant for: a bit of parity does not say it, but the program that waits does."""
+"""Which phase a wait is meant for: a bit of parity does not say it, but the program that waits does.
+
+What a plain parity means can be read off the graph of a program, see spec.model.annotate; what a PipelineState means
+only while it is followed from its start.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import assert_never
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.state import LAPS, PipelineState
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.phase import Lineage, Phase
+from sm90_verify.spec.ptx.phase import Lineage, Phase, phases_ahead
 
 FAR = 4 * LAPS
 """Distances between waits are followed exactly up to here."""
 
 
 class Ghost:
-    """What the role has waited for and arrived on so far, in exact numbers."""
+    """What the role has waited for so far, in exact numbers."""
 
     def __init__(self) -> None:
-        self.arrived: dict[str, int] = {}
         self.observed: dict[str, int] = {}
-        self.ahead: dict[str, int] = {}
-        self.choices: dict[str, int] = {}
         self.rebase: dict[tuple[Lineage, str], int] = {}
 
     def target(self, wait: op.Wait) -> int:
         """The number of the phase that a wait is meant for, -1 being the one before the first.
 
         A state says it: its lap. A state that was made afresh starts over at the next phase of its parity that the role
-        has not gone beyond; so does a plain parity, at every wait: nobody waits for the past.
+        has not gone beyond; so does a plain parity, at every wait (phases_ahead): nobody waits for the past.
         """
         last = self.observed.get(wait.barrier, -1)
         phase = wait.phase
@@ -38,7 +38,7 @@ class Ghost:
                 base = max(0, last - phase.lap + 1) // 2 * 2
                 self.rebase[phase.lineage, wait.barrier] = base
             return phase.lap + base
-        return last + (last - int(phase)) % 2 if isinstance(phase, int) else last
+        return last + phases_ahead(last, phase) if isinstance(phase, int) else last
 
     def distance(self, wait: op.Wait) -> int:
         if isinstance(wait.phase, op.Token):
@@ -54,28 +54,10 @@ class Ghost:
         """No state of this lineage has waited there, so that its laps have counted for nothing yet."""
         return isinstance(wait.phase, Phase) and (wait.phase.lineage, wait.barrier) not in self.rebase
 
-    def after(self, operation: op.Operation, answer: Hashable) -> None:
-        match operation:
-            case op.Wait():
-                if answer is not False and not isinstance(operation.phase, op.Token):
-                    self.observed[operation.barrier] = self.target(operation)
-            case op.Arrive():
-                self.arrived[operation.barrier] = self.arrived.get(operation.barrier, 0) + operation.count
-                expected = (operation.expect or 0) * operation.count
-                self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + expected
-            case op.Transaction():
-                self.ahead[operation.barrier] = self.ahead.get(operation.barrier, 0) + operation.bytes
-            case op.Load():
-                for _, barrier in operation.destinations:
-                    self.ahead[barrier] = self.ahead.get(barrier, 0) - operation.bytes
-            case op.Choose():
-                self.choices[operation.name] = self.choices.get(operation.name, 0) + 1
-            case op.Init() | op.Inval() | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync():
-                pass
-            case op.CtaSync() | op.WarpSync() | op.ClusterArrive() | op.ClusterWait() | op.Setmaxnreg():
-                pass
-            case _:
-                assert_never(operation)
+    def passed(self, wait: op.Wait) -> None:
+        """The role has seen the phase that the wait is meant for."""
+        if not isinstance(wait.phase, op.Token):
+            self.observed[wait.barrier] = self.target(wait)
 
     def key(self, states: Iterable[PipelineState]) -> Hashable:
         """The distances of all waits to come: exact for states that live on, by parity for what is made afresh."""

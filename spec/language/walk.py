@@ -13,41 +13,27 @@ iterator, an open file) is refused.
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from collections.abc import Hashable
 from dataclasses import replace
-from types import FrameType
 from typing import Any, assert_never
 
 from sm90_verify.spec.errors import Source, SpecError, place_of, place_of_class, placed
 from sm90_verify.spec.language.declarations import RoleDeclaration, check_role
 from sm90_verify.spec.language.ghost import Ghost
-from sm90_verify.spec.language.handles import Array, Barrier, Tile
-from sm90_verify.spec.language.layout import Component
 from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each, roles_of
-from sm90_verify.spec.language.state import LAPS, Count, PipelineState, ring_period
+from sm90_verify.spec.language.places import innermost_user_place, next_within, user_place, yielding_place
+from sm90_verify.spec.language.snapshot import Snapshot
+from sm90_verify.spec.language.state import LAPS
+from sm90_verify.spec.model.annotate import annotate
+from sm90_verify.spec.model.flow import answers_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.cluster import Cluster
-from sm90_verify.spec.ptx.groups import IDLE
+from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.phase import Phase
 
 MAX_LOCATIONS = 50_000
-MAX_LINES_BETWEEN_YIELDS = 200_000
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_PLUMBING = frozenset(
-    os.path.join(_HERE, *name.split("/"))
-    for name in (
-        "language/pipeline.py",
-        "language/walk.py",
-        "language/layout.py",
-        "language/handles.py",
-        "language/ghost.py",
-        "cutlass/pipelines.py",
-    )
-)
 
 
 def trace(pipeline: Pipeline) -> Kernel:
@@ -70,7 +56,8 @@ def trace(pipeline: Pipeline) -> Kernel:
             for index, part in enumerate(split):
                 full = f"{label}.{index}" if len(split) > 1 else label
                 walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta, sum(split[:index])))
-                programs.append(Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta), where))
+                bare = Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta), where)
+                programs.append(annotate(bare))
     if not programs:
         what = f"{pipeline.name} has no role: mark a generator method with @role(warps=1)"
         raise SpecError(what, place_of_class(type(pipeline)))
@@ -85,7 +72,7 @@ def trace(pipeline: Pipeline) -> Kernel:
         max([pipeline.stages, *pipeline.layout.slots.values()]),
     )
     try:
-        validate(kernel)
+        validate(kernel, annotated=True)
     except SpecError as error:
         raise error.at(place_of_class(type(pipeline))) from None
     return kernel
@@ -109,6 +96,7 @@ class _Walk:
         self.idle = IDLE
         self.laps = LAPS  # after so many of its ring a state looks the same again when loops are closed
         self.nodes: list[Node] = []
+        self.holds: list[Held] = []  # by node, what is in flight there: a loop closes where that is the same
         self.heads: dict[Hashable, int] = {}
         self.todo: list[tuple[tuple[Hashable, ...], int]] = [((), -1)]
 
@@ -118,7 +106,7 @@ class _Walk:
                 answers, node = self.todo.pop(0)
                 self._run(list(answers), node)
         except _StartAgain:
-            self.nodes, self.heads, self.todo = [], {}, [((), -1)]
+            self.nodes, self.holds, self.heads, self.todo = [], [], {}, [((), -1)]
             return self.trace()
         finally:
             object.__setattr__(self.pipeline, "_tracer", None)
@@ -138,7 +126,7 @@ class _Walk:
         self.replay = answers
         self.given: list[Hashable] = []
         self.last = node
-        self.held, self.ghost, self.iteration = self.idle, Ghost(), 0
+        self.held, self.ghost = self.idle, Ghost()
         self.pending_heads: list[Hashable] = []
         self.made: list[tuple[op.Operation, Source]] = []
         self.edge: Hashable = None
@@ -153,11 +141,11 @@ class _Walk:
         try:
             while (operation := self._resume(send)) is not None:
                 send = self._step(operation)
-            self._link(Node(None, self.source, self.held))
+            self._link(Node(None, self.source))
         except _Known:
             return
         except SpecError as error:
-            raise error.at(_innermost_user_place(error, self.where)) from error.__cause__
+            raise error.at(innermost_user_place(error, self.where)) from error.__cause__
         finally:
             self.generator.close()
 
@@ -174,9 +162,9 @@ class _Walk:
     def _resume(self, send: Any) -> op.Operation | None:
         """The next operation, or None at the end; refuses operations that were made and never yielded."""
         self.made = []
-        operation = _next_within(self.generator, send, self.where)
+        operation = next_within(self.generator, send, self.where)
         if operation is not None:
-            self.source = self._place()
+            self.source = yielding_place(self.generator, self.where)
         if inspect.isgenerator(operation):
             raise SpecError("a role yielded a generator: write `yield from` in front of it", self.source)
         if operation is not None and (wrong := op.unknown(operation)):
@@ -187,24 +175,24 @@ class _Walk:
         return operation
 
     def created(self, operation: op.Operation) -> None:
-        self.made.append((operation, _user_place(sys._getframe(2), self.where)))
+        self.made.append((operation, user_place(sys._getframe(2), self.where)))
 
     # -- locations
 
     def _step(self, operation: op.Operation) -> Any:
-        node = Node(operation, self.source, self.held)
-        if isinstance(operation, op.Wait):
+        node = Node(operation, self.source)
+        if isinstance(operation, op.Wait) and isinstance(operation.phase, Phase):
             node.distance = self._distance(operation)
-        if isinstance(operation, op.Choose):
-            node.choice = self.ghost.choices.get(operation.name, 0)
         if isinstance(operation, op.ClusterArrive) and not operation.release and not self.idle.tracks:
             self.idle = replace(IDLE, tracks=True)
             raise _StartAgain
         self._link(node)
-        answers = _answers(operation)
+        answers = answers_of(operation)
         answer = self._answer(answers) if answers else None
-        self.held = self.held.after(operation)
-        self.ghost.after(operation, answer)
+        if not self._replaying:
+            self.held = self.held.after(operation)
+        if isinstance(operation, op.Wait) and answer is not False:
+            self.ghost.passed(operation)
         return _told(operation, answer)
 
     def _distance(self, wait: op.Wait) -> int:
@@ -246,11 +234,9 @@ class _Walk:
                 "write `for _ in self.loop():` for a loop without end",
                 self.source,
             )
-        node.arrived, node.observed = dict(self.ghost.arrived), dict(self.ghost.observed)
-        node.ahead = dict(self.ghost.ahead)
-        node.iteration = self.iteration
         index = len(self.nodes)
         self.nodes.append(node)
+        self.holds.append(self.held)
         for key in self.pending_heads:
             self.heads[key] = index
         self.pending_heads = []
@@ -260,9 +246,9 @@ class _Walk:
         """While a run repeats an earlier one it must do the same again."""
         if self.edge is not None or self.followed:
             self.cursor = self.nodes[self.cursor].successors[self.edge]
-        self.edge, self.followed = None, True
+        self.edge, self.followed, self.held = None, True, self.holds[self.cursor]
         before = self.nodes[self.cursor]
-        if (before.operation, before.loop, before.held) != (node.operation, node.loop, node.held):
+        if (before.operation, before.loop) != (node.operation, node.loop):
             raise SpecError(
                 "the role does not do the same when it is run again: let its control flow depend on nothing but its "
                 "parameters, local variables and the answers of its yields",
@@ -283,115 +269,32 @@ class _Walk:
         """Called by an endless loop before each iteration: whether there is another one."""
         self.idle_heads += 1
         if self.idle_heads > 1000:
-            place = _user_place(sys._getframe(2), self.where)
+            place = user_place(sys._getframe(2), self.where)
             raise SpecError("a loop without end goes round without any operation: yield one in each iteration", place)
         if bounded and loop in self.ended:
-            place = _user_place(sys._getframe(2), self.where)
+            place = user_place(sys._getframe(2), self.where)
             raise SpecError(
                 f"a second loop over {loop!r}, whose number of iterations is decided already: "
                 "give it a name of its own, self.loop(name=...)",
                 place,
             )
         if not self._replaying:
-            key = (
-                loop,
-                number,
-                bounded,
-                *self.ended,
-                self._snapshot(sys._getframe(2)),
-                self.held,
-                self.ghost.key(self._states),
-            )
+            snapshot = Snapshot(self.laps, self.counted)
+            stack = snapshot.of(sys._getframe(2))
+            key = (loop, number, bounded, *self.ended, stack, self.held, self.ghost.key(snapshot.states))
             known = self.heads.get(key)
             if known is not None:
-                node = self.nodes[known]
-                node.drift.append(
-                    (dict(self.ghost.arrived), dict(self.ghost.observed), dict(self.ghost.ahead), self.iteration)
-                )
                 self._enter(known)
                 raise _Known
             self.pending_heads.append(key)
         if not bounded:
             return True
-        self.source = _user_place(sys._getframe(2), self.where)
-        self._link(Node(None, self.source, self.held, loop=loop))
+        self.source = user_place(sys._getframe(2), self.where)
+        self._link(Node(None, self.source, loop=loop))
         more = self._answer((True, False))
-        if more:
-            self.iteration += 1
-        else:
+        if not more:
             self.ended[loop] = None
         return bool(more)
-
-    # -- what a loop head must remember
-
-    def _snapshot(self, frame: FrameType | None) -> Hashable:
-        """Everything on the stack of the role, normalised so that equal snapshots have equal futures."""
-        self._states: list[PipelineState] = []
-        stack = []
-        while frame is not None and frame.f_code is not _next_within.__code__:
-            place = Source(frame.f_code.co_filename, frame.f_lineno)
-            names = sorted(frame.f_locals)
-            values = tuple((name, self._normal(frame.f_locals[name], name, place)) for name in names)
-            stack.append((frame.f_code.co_filename, frame.f_code.co_name, frame.f_lasti, values))
-            frame = frame.f_back
-        return tuple(stack)
-
-    def _normal(self, value: Any, name: str, place: Source) -> Hashable:
-        if isinstance(value, PipelineState):
-            self._states.append(value)
-            ring = ring_period(value.stages) // LAPS * self.laps
-            early = min(value.number, value.stages)
-            return ("state", value.stages, value.index, value.lap & 1, value.number % ring, early, value.flipped)
-        if isinstance(value, Phase):
-            return ("phase", int(value), value.flipped)
-        if isinstance(value, Count):
-            return ("count", value.key if self.counted or value.observer is None else None)
-        if value is None or isinstance(value, int | str | bytes | float | op.Token | op.Yielded):
-            return (type(value).__name__, value)
-        if isinstance(value, tuple | list):
-            return (type(value).__name__, tuple(self._normal(part, name, place) for part in value))
-        if isinstance(value, dict):
-            pairs = ((self._normal(key, name, place), self._normal(part, name, place)) for key, part in value.items())
-            return ("dict", tuple(pairs))
-        if isinstance(value, Barrier):
-            return ("barrier", value.name)
-        if isinstance(value, Tile):
-            return ("tile", value.access, value.tag)
-        if isinstance(value, Pipeline | Component | Array | Threads | Cluster) or callable(value):
-            return ("object", id(value))
-        raise SpecError(
-            f"the loop cannot be closed while the variable {name!r} holds a {type(value).__name__}: "
-            "keep numbers, states, lists and dicts in variables across a loop without end",
-            place,
-        )
-
-    # -- places in the user's file
-
-    def _place(self) -> Source:
-        generator, found = self.generator, None
-        while generator is not None and inspect.isgenerator(generator):
-            frame = generator.gi_frame
-            if frame is not None and frame.f_code.co_filename not in _PLUMBING:
-                found = Source(frame.f_code.co_filename, frame.f_lineno)
-            generator = generator.gi_yieldfrom
-        return found or self.where
-
-
-def _answers(operation: op.Operation) -> tuple[Hashable, ...]:
-    """The answers between which an operation leaves the choice; none if the role goes on in one way only."""
-    match operation:
-        case op.Wait(kind=kind):
-            return () if kind == "wait" else (True, False)
-        case op.Choose(options=options):
-            return tuple(range(len(options)))
-        case op.Init() | op.Inval() | op.Arrive() | op.Transaction() | op.Load() | op.Touch() | op.Store():
-            return ()
-        case op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
-            return ()
-        case op.WarpSync() | op.Setmaxnreg():
-            return ()
-        case _:
-            assert_never(operation)
 
 
 def _told(operation: op.Operation, answer: Hashable) -> Hashable:
@@ -409,55 +312,3 @@ def _told(operation: op.Operation, answer: Hashable) -> Hashable:
             return answer
         case _:
             assert_never(operation)
-
-
-def _next_within(generator: Any, send: Any, where: Source) -> op.Operation | None:
-    """generator.send, that gives up on a role that runs on without yielding; other exceptions become SpecErrors."""
-    lines = 0
-
-    def count_lines(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal lines
-        lines += 1
-        if lines > MAX_LINES_BETWEEN_YIELDS:
-            raise SpecError(
-                "the role runs on and on without yielding: yield an operation in the loop", _user_place(frame, where)
-            )
-        return count_lines
-
-    tracing = sys.gettrace()
-    if tracing is None and where.file not in _PLUMBING and not where.file.startswith(_HERE):
-        sys.settrace(count_lines)
-    try:
-        result: op.Operation | None = generator.send(send)
-        return result
-    except StopIteration:
-        return None
-    except SpecError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise SpecError(f"{type(error).__name__}: {error}", _innermost_user_place(error, where)) from error
-    finally:
-        if tracing is None:
-            sys.settrace(None)
-
-
-def _user_place(frame: FrameType | None, default: Source) -> Source:
-    """The innermost place on the role's stack that is not the language itself."""
-    while frame is not None and frame.f_code is not _next_within.__code__:
-        if frame.f_code.co_filename not in _PLUMBING:
-            return Source(frame.f_code.co_filename, frame.f_lineno)
-        frame = frame.f_back
-    return default
-
-
-def _innermost_user_place(error: BaseException, default: Source) -> Source:
-    traceback, found = error.__traceback__, default
-    while traceback is not None:
-        if not traceback.tb_frame.f_code.co_filename.startswith(_HERE + os.sep):
-            inside = traceback.tb_frame.f_code.co_filename
-            if inside == default.file:
-                found = Source(inside, traceback.tb_lineno)
-        elif traceback.tb_frame.f_code.co_filename not in _PLUMBING and default.file.startswith(_HERE):
-            found = Source(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
-        traceback = traceback.tb_next
-    return found

@@ -30,6 +30,23 @@ def blocks_inside(operation: op.Operation | None) -> bool:
             assert_never(operation)
 
 
+def answers_of(operation: op.Operation) -> tuple[Hashable, ...]:
+    """The answers between which an operation leaves the choice; none if the role goes on in one way only."""
+    match operation:
+        case op.Wait(kind=kind):
+            return () if kind == "wait" else (True, False)
+        case op.Choose(options=options):
+            return tuple(range(len(options)))
+        case op.Init() | op.Inval() | op.Arrive() | op.Transaction() | op.Load() | op.Touch() | op.Store():
+            return ()
+        case op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
+            return ()
+        case op.WarpSync() | op.Setmaxnreg():
+            return ()
+        case _:
+            assert_never(operation)
+
+
 def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
     match operation:
         case op.NamedSync():

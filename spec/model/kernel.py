@@ -8,37 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.layout import Layout
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
-from sm90_verify.spec.ptx.groups import Held
+from sm90_verify.spec.ptx.groups import IDLE, Held
+
+Counts: TypeAlias = tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int], int]
 
 
 @dataclass
 class Node:
-    """One location: its operation (None at the end), what the role holds there, and where each answer leads.
+    """One location: its operation (None at the end), and where each answer leads. The rest follows from the ways to it,
+    see spec.model.annotate.
 
     loop: this is a decision of the trip-count loop of that name; answers are then True (another iteration) and False.
-    distance: for a wait, how many phases after the role's last wait on the barrier it is meant for. arrived,
-    observed, ahead: by barrier, how many arrivals, the last phase waited for, bytes expected less bytes issued.
+    held: what the role has in flight there. distance: for a wait, how many phases after the role's last wait on the
+    barrier it is meant for. choice: for a choice, how many of its name came before. iteration: of the trip-count loop.
+    arrived, observed, ahead: by barrier, how many arrivals, the last phase waited for, the bytes expected less those
+    issued.
     """
 
     operation: op.Operation | None
     source: Source
-    held: Held
+    held: Held = IDLE
     loop: str = ""
     distance: int = 0
     choice: int = 0
     iteration: int = 0
-    arrived: dict[str, int] = field(default_factory=dict)
-    observed: dict[str, int] = field(default_factory=dict)
-    ahead: dict[str, int] = field(default_factory=dict)
+    arrived: Mapping[str, int] = field(default_factory=dict)
+    observed: Mapping[str, int] = field(default_factory=dict)
+    ahead: Mapping[str, int] = field(default_factory=dict)
     successors: dict[Hashable, int] = field(default_factory=dict)
-    drift: list[tuple[dict[str, int], dict[str, int], dict[str, int], int]] = field(default_factory=list)
-    """The same counts on every later visit to a loop head."""
+    drift: list[Counts] = field(default_factory=list)
+    """arrived, observed, ahead and iteration on every further edge to the node."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,8 @@ class Kernel:
     """What is checked. parameters: for people, and for making the same kernel again. depth: stages of the longest ring,
     beyond which roles are not followed apart. registers: per thread at launch.
 
-    Hand-made kernels are put through `validate` (spec.model.validate); those of a front end have been.
+    Hand-made programs are put through `annotate` (spec.model.annotate) and hand-made kernels through `validate`
+    (spec.model.validate); those of a front end have been.
     """
 
     name: str

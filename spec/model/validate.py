@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region
 from sm90_verify.spec.ptx import operations as op
@@ -35,8 +36,10 @@ from sm90_verify.spec.ptx.limits import (
 from sm90_verify.spec.ptx.memory import Access
 
 
-def validate(kernel: Kernel) -> None:
-    """Raises SpecError for a kernel that is wrong in every schedule. Sections are those of the PTX ISA 9.x."""
+def validate(kernel: Kernel, *, annotated: bool = False) -> None:
+    """Raises SpecError for a kernel that is wrong in every schedule. Sections are those of the PTX ISA 9.x. annotated:
+    its programs have just come from `annotate`, and need not be compared with what that makes of them.
+    """
     programs = kernel.programs
     _check_names(programs)
     _check_operations(programs)
@@ -48,6 +51,8 @@ def validate(kernel: Kernel) -> None:
         what = _wrong_with(node.operation, program, programs, kernel.cluster)
         if what:
             raise SpecError(what, node.source)
+    if not annotated:
+        _check_annotations(programs)
 
 
 def _check_names(programs: Sequence[Program]) -> None:
@@ -136,6 +141,14 @@ def _check_operations(programs: Sequence[Program]) -> None:
     for _, node in _nodes(programs):
         if node.operation is not None and (wrong := op.unknown(node.operation)):
             raise SpecError(wrong, node.source)
+
+
+def _check_annotations(programs: Sequence[Program]) -> None:
+    """What is said of each location follows from the ways to it: engines would believe that nothing is in flight."""
+    for program in programs:
+        if program != annotate(program):
+            what = f"role {program.name} holds at some location what its operations do not leave there"
+            raise SpecError(f"{what}: put the program through annotate", program.where)
 
 
 def _check_barrier_zero(programs: Sequence[Program]) -> None:

@@ -1,0 +1,72 @@
+"""What a loop head must remember: everything on a role's stack, so that equal snapshots have equal futures."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.spec.language.handles import Array, Barrier, Tile
+from sm90_verify.spec.language.layout import Component
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.places import BELOW
+from sm90_verify.spec.language.state import LAPS, Count, PipelineState, ring_period
+from sm90_verify.spec.model.kernel import Threads
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.phase import Phase
+
+
+@dataclass
+class Snapshot:
+    """laps: of its ring, after so many a state looks the same again. counted: whether the number of an iteration is
+    told apart. states: those that were on the stack, in order.
+    """
+
+    laps: int
+    counted: bool
+    states: list[PipelineState] = field(default_factory=list)
+
+    def of(self, frame: FrameType | None) -> Hashable:
+        """The role's frames from this one on, and what is in their variables. Raises SpecError for a variable that
+        holds anything whose future cannot be read off.
+        """
+        stack = []
+        while frame is not None and frame.f_code is not BELOW:
+            place = Source(frame.f_code.co_filename, frame.f_lineno)
+            names = sorted(frame.f_locals)
+            values = tuple((name, self._normal(frame.f_locals[name], name, place)) for name in names)
+            stack.append((frame.f_code.co_filename, frame.f_code.co_name, frame.f_lasti, values))
+            frame = frame.f_back
+        return tuple(stack)
+
+    def _normal(self, value: Any, name: str, place: Source) -> Hashable:
+        if isinstance(value, PipelineState):
+            self.states.append(value)
+            ring = ring_period(value.stages) // LAPS * self.laps
+            early = min(value.number, value.stages)
+            return ("state", value.stages, value.index, value.lap & 1, value.number % ring, early, value.flipped)
+        if isinstance(value, Phase):
+            return ("phase", int(value), value.flipped)
+        if isinstance(value, Count):
+            return ("count", value.key if self.counted or value.observer is None else None)
+        if value is None or isinstance(value, int | str | bytes | float | op.Token | op.Yielded):
+            return (type(value).__name__, value)
+        if isinstance(value, tuple | list):
+            return (type(value).__name__, tuple(self._normal(part, name, place) for part in value))
+        if isinstance(value, dict):
+            pairs = ((self._normal(key, name, place), self._normal(part, name, place)) for key, part in value.items())
+            return ("dict", tuple(pairs))
+        if isinstance(value, Barrier):
+            return ("barrier", value.name)
+        if isinstance(value, Tile):
+            return ("tile", value.access, value.tag)
+        if isinstance(value, Pipeline | Component | Array | Threads | Cluster) or callable(value):
+            return ("object", id(value))
+        raise SpecError(
+            f"the loop cannot be closed while the variable {name!r} holds a {type(value).__name__}: "
+            "keep numbers, states, lists and dicts in variables across a loop without end",
+            place,
+        )
