@@ -17,7 +17,9 @@ from sm90_verify.engines.check import check
 from sm90_verify.evidence.claims import models
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec import cutlass
+from sm90_verify.spec.cutlass.classes import PIPELINES
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline, roles_of
 from sm90_verify.spec.language.state import PipelineState
@@ -26,6 +28,7 @@ from sm90_verify.spec.model import annotate as module
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Node, Program, Threads
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.groups import IDLE
 
 Pass = Callable[[Program], Program]
 BASES = ("PersistentGemm",)
@@ -63,6 +66,39 @@ def test_a_traced_program_is_what_the_pass_makes_of_its_graph(kind):
     assert programs
     for program in programs:
         assert annotate(bare(program)) == program
+
+
+class Joins(Pipeline):
+    """A loop that is come to with one of two groups in flight, and nothing else that tells them apart."""
+
+    b = barrier(arrivals=1, slots=1)
+    a = tile(bytes=1024, slots=2)
+
+    @role(warpgroups=1)
+    def math(self):
+        if (yield self.choose("which", True, False)):
+            yield self.a[0].mma()
+        else:
+            yield self.a[1].mma()
+        yield self.choose("nothing", True, False)
+        for _ in self.forever():
+            yield self.b.arrive()
+
+
+def test_the_walker_hands_over_bare_graphs_that_are_split_already(monkeypatch):
+    """What is in flight is told apart where its loops are closed."""
+    handed: list[tuple[Program, Program]] = []
+
+    def noted(program: Program) -> Program:
+        handed.append((program, annotate(program)))
+        return handed[-1][1]
+
+    monkeypatch.setattr(walk, "annotate", noted)
+    for kind in (*PIPELINES.values(), Slot, Stores, Turns, Joins):
+        trace(kind())
+    assert all(bare(program) == program for program, _ in handed)
+    assert all(len(program.nodes) == len(after.nodes) for program, after in handed)
+    assert any(node.held != IDLE for _, after in handed for node in after.nodes)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
