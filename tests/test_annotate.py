@@ -17,7 +17,7 @@ from sm90_verify.engines.check import check
 from sm90_verify.evidence.claims import models
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec import cutlass
-from sm90_verify.spec.cutlass.classes import PIPELINES
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.declarations import barrier, role, tile
@@ -94,7 +94,7 @@ def test_the_walker_hands_over_bare_graphs_that_are_split_already(monkeypatch):
         return handed[-1][1]
 
     monkeypatch.setattr(walk, "annotate", noted)
-    for kind in (*PIPELINES.values(), Slot, Stores, Turns, Joins):
+    for kind in (*kernels("pipeline").values(), Slot, Stores, Turns, Joins):
         trace(kind())
     assert all(bare(program) == program for program, _ in handed)
     assert all(len(program.nodes) == len(after.nodes) for program, after in handed)

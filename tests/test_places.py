@@ -41,6 +41,6 @@ def test_an_error_that_the_language_raises_is_placed_in_the_role(file):
 
 
 def test_verbs_of_the_pipeline_classes_are_places_of_those_who_call_them():
-    pipeline: Pipeline = classes.PIPELINES["tma-async"](stages=1)
+    pipeline: Pipeline = classes.TmaAsync(stages=1)
     sources = {node.source.file for program in trace(pipeline).programs for node in program.nodes}
     assert sources == {classes.__file__}

@@ -22,7 +22,6 @@ from sm90_verify.spec.ptx.limits import (
     NAMED_BARRIERS,
     WARP,
 )
-from sm90_verify.spec.ptx.phase import Phase
 
 
 def variations(operation: op.Operation, near: Neighbours) -> Iterator[Variation]:

@@ -8,8 +8,8 @@ from typing import assert_never
 
 from sm90_verify.mutation.neighbours import Neighbours
 from sm90_verify.mutation.variation import Variation, changed
-from sm90_verify.spec.language.state import Phase
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.phase import Phase
 
 
 def starts(near: Neighbours) -> Iterator[Variation]:

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.memory import Access
-from sm90_verify.spec.ptx.phase import Phase
 
 WaitKind: TypeAlias = Literal["wait", "try_wait", "test_wait"]
 ArriveKind: TypeAlias = Literal["arrive", "drop", "no_complete"]
