@@ -131,6 +131,29 @@ def test_variable_that_grows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         trace(Grows())
 
 
+@pytest.mark.parametrize("forever", [False, True])
+def test_polls_of_two_barriers_need_a_loop_that_closes(monkeypatch: pytest.MonkeyPatch, forever: bool) -> None:
+    """Without one every answer is another way from the start: told with its line, in seconds."""
+
+    class Polls(Ring):
+        @role(warps=4)
+        def consumer(self):
+            seen = [False, False]
+            for _ in self.forever() if forever else iter(int, 1):
+                if all(seen):
+                    return
+                for stage in (0, 1):
+                    seen[stage] = seen[stage] or (yield self.full[stage].test_wait(0))
+
+    monkeypatch.setattr("sm90_verify.spec.language.walk.MAX_STEPS", 20_000)
+    if forever:
+        trace(Polls(stages=2))
+        return
+    with pytest.raises(SpecError, match=r"branches on and on.*self\.forever") as error:
+        trace(Polls(stages=2))
+    assert error.value.where is not None and error.value.where.file == __file__
+
+
 def test_count_must_recur_with_the_loop() -> None:
     class OfThree(Ring):
         period = 0

@@ -34,6 +34,8 @@ from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.phase import Phase
 
 MAX_LOCATIONS = 50_000
+MAX_STEPS = 500_000
+"""Operations of all runs of a role together: each answer of a poll is followed by a run of its own, from the start."""
 
 
 def trace(pipeline: Pipeline) -> Kernel:
@@ -93,6 +95,7 @@ class _Walk:
         self.pipeline, self.declaration, self.me = pipeline, declaration, me
         self.where = place_of(declaration.body)
         self.counted = False
+        self.steps = 0
         self.idle = IDLE
         self.laps = LAPS  # after so many of its ring a state looks the same again when loops are closed
         self.nodes: list[Node] = []
@@ -162,6 +165,13 @@ class _Walk:
     def _resume(self, send: Any) -> op.Operation | None:
         """The next operation, or None at the end; refuses operations that were made and never yielded."""
         self.made = []
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise SpecError(
+                f"role {self.me.name} branches on and on, {MAX_STEPS} operations so far: "
+                "write `for _ in self.forever():` for a loop that polls",
+                self.source,
+            )
         operation = next_within(self.generator, send, self.where)
         if operation is not None:
             self.source = yielding_place(self.generator, self.where)
