@@ -13,6 +13,7 @@ from sm90_verify.counterexample import waiting
 from sm90_verify.result import Blocked, Trace, TraceStep
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.machine import Action, Check, Machine, Variable
+from sm90_verify.spec.model.words import COPIES, unlike
 from sm90_verify.spec.ptx.expr import evaluate
 
 State = dict[str, int]
@@ -98,17 +99,7 @@ def make_trace(
     steps = []
     for number, step in enumerate(run.steps):
         after = run.steps[number + 1].before if number + 1 < len(run.steps) else run.last
-        steps.append(
-            TraceStep(
-                step.action.role,
-                step.action.op,
-                step.action.object,
-                step.action.source.file,
-                step.action.source.line,
-                changes(machine, step.before, after),
-                step.action.name,
-            )
-        )
+        steps.append(step_of(machine, step.action, changes(machine, step.before, after)))
     blocked: tuple[Blocked, ...] = ()
     if stuck:
         blocked = waiting.explain(machine, run.last, stuck)
@@ -127,20 +118,37 @@ def _about_to(machine: Machine, run: MachineRun, because: str) -> tuple[TraceSte
     if not run.steps:
         return ()
     last, said = run.steps[-1].action, because.replace(",", " ").split()
+    touched = set(_things(machine, last))
     found = []
     for role in machine.roles:
         place = role.locations[run.last[role.counter]]
-        if role.name != last.role and role.name in said and set(place.object.split(",")) & set(last.object.split(",")):
+        if role.name != last.role and role.name in said and touched & set(place.things):
             found.append(TraceStep(role.name, place.op, place.object, place.source.file, place.source.line))
     return tuple(found)
 
 
+def _things(machine: Machine, action: Action) -> tuple[str, ...]:
+    """The barriers and buffers that an action is on."""
+    copy = machine.landing(action)
+    if copy is not None:
+        return (copy.buffer,)
+    places = next((role.locations for role in machine.roles if role.name == action.role), ())
+    return () if action.location is None else places[action.location].things
+
+
+def step_of(machine: Machine, action: Action, changed: dict[str, str]) -> TraceStep:
+    """An action and what it changed, as a step of a trace; what has no program is done by the copies."""
+    role = action.role or unlike(COPIES, {role.name for role in machine.roles})
+    source = action.source
+    return TraceStep(role, action.op, action.object, source.file, source.line, changed, action.name)
+
+
 def changes(machine: Machine, before: State, after: State) -> dict[str, str]:
     """What a step changed in the hardware's state: neither locations nor ghosts."""
-    found = {}
+    found, counters = {}, {role.counter for role in machine.roles}
     for variable in machine.variables:
         name = variable.name
-        if before[name] != after[name] and not variable.ghost and not name.startswith("at."):
+        if before[name] != after[name] and not variable.ghost and name not in counters:
             found[name] = f"{_text(variable, before[name])}->{_text(variable, after[name])}"
     return found
 
@@ -164,5 +172,5 @@ def _counter(machine: Machine, role: str) -> str:
 def _text(variable: Variable, value: int) -> str:
     if variable.labels:
         return variable.labels[value]
-    negative = variable.name.endswith(".tx") and value >> variable.width - 1
+    negative = variable.kind == "tx" and value >> variable.width - 1
     return str(value - (1 << variable.width) if negative else value)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sm90_verify.result import Blocked, Trace
 from sm90_verify.spec.model.machine import BarrierInfo, Location, Machine, Role
+from sm90_verify.spec.model.words import listed
 from sm90_verify.spec.ptx.expr import evaluate
 
 State = dict[str, int]
@@ -49,13 +50,13 @@ def sentence(machine: Machine, state: State, stuck: Sequence[str]) -> str:
     return text
 
 
-def never_enough(machine: Machine, state: State, stuck: Sequence[str]) -> str:
-    """The barrier of which some stuck role waits for arrivals that no role can ever bring, or nothing."""
+def never_enough(machine: Machine, state: State, stuck: Sequence[str]) -> BarrierInfo | None:
+    """The barrier of which some stuck role waits for arrivals that no role can ever bring, if there is one."""
     for role in machine.roles:
         info = _awaited(machine, role, state) if role.name in stuck else None
         if info is not None and state[info.pending] and not _who_could_arrive(machine, state, info.name):
-            return info.name
-    return ""
+            return info
+    return None
 
 
 def find_cycle(machine: Machine, state: State, stuck: Sequence[str]) -> tuple[str, ...]:
@@ -110,8 +111,8 @@ def _blocked(machine: Machine, state: State, role: Role) -> Blocked:
     if not missing:
         missing.append("its phase has completed, but its parity is the one that the wait blocks on: it was lapped")
     elif state[info.pending]:
-        missing.append(f"{_and(who)} could still arrive" if who else "nobody can arrive any more")
-    phase = f"phase parity {place.op.rsplit(' ', 1)[-1]}"
+        missing.append(f"{listed(who)} could still arrive" if who else "nobody can arrive any more")
+    phase = f"phase parity {'token' if place.parity is None else place.parity}"
     return Blocked(role.name, info.name, phase, ", ".join(missing), place.source.file, place.source.line)
 
 
@@ -130,7 +131,7 @@ def _who_could_arrive(machine: Machine, state: State, barrier: str) -> tuple[str
 
 
 def _expected(state: State, info: BarrierInfo) -> int:
-    return state.get(f"{info.name}.expected", info.arrivals)
+    return state[info.expected] if info.expected else info.arrivals
 
 
 def _bytes(machine: Machine, state: State, info: BarrierInfo) -> int:
@@ -139,7 +140,3 @@ def _bytes(machine: Machine, state: State, info: BarrierInfo) -> int:
     width = next(variable.width for variable in machine.variables if variable.name == info.tx)
     value = state[info.tx]
     return value - (1 << width) if value >> width - 1 else value
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

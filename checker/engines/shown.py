@@ -31,7 +31,6 @@ def _at_the_end(machine: Machine, property: str, deadlock: Violation | None) -> 
         return None
     run = execute(machine, deadlock.actions)
     barrier = waiting.never_enough(machine, run.last, deadlock.stuck)
-    phase = f"{barrier}.phase"
-    if barrier and any(step.before[phase] != run.last[phase] for step in run.steps):
+    if barrier is None or any(step.before[barrier.phase] != run.last[barrier.phase] for step in run.steps):
         return None
-    return Violation(property, "", barrier, deadlock.actions, False, deadlock.stuck) if barrier else None
+    return Violation(property, "", barrier.name, deadlock.actions, False, deadlock.stuck)

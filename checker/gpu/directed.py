@@ -194,9 +194,9 @@ def _starts(plan: Plan, role: str, node: int) -> list[set[str]]:
 
 
 def _landing(machine: Machine, index: int) -> set[str]:
-    """The buffers of the copy whose landing an action is."""
-    touched = dict(machine.actions[index].updates)
-    return {copy.buffer for copy in machine.structure.copies if copy.variable in touched or copy.pieces in touched}
+    """The buffer of the copy that an action lands, or of which it lands a piece."""
+    copy = machine.landing(machine.actions[index])
+    return set() if copy is None else {copy.buffer}
 
 
 def with_turns_of(twin: Plan, roles: Sequence[Lowered]) -> tuple[Lowered, ...]:

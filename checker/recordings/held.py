@@ -6,17 +6,18 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from sm90_verify.counterexample.trace import execute
+from sm90_verify.counterexample.trace import execute, step_of
 from sm90_verify.python_file import load_classes
 from sm90_verify.recordings.linearise import Linearise, Order
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import Recording
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace
 from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.words import COPIES
 from sm90_verify.spec.ptx import operations as op
 
 CHECKED = ("deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "tx-count", "unobserved-phase")
@@ -63,7 +64,7 @@ def hold(recording: Recording) -> Held:
         held.waited |= order.blocked
     held.steps = len(machine.actions)
     held.missing = [
-        f"{action.role}: {action.op} {action.object}"
+        f"{action.role or COPIES}: {action.op} {action.object}"
         for index, action in enumerate(machine.actions)
         if index not in held.taken
     ]
@@ -125,10 +126,5 @@ def _trace(recording: Recording, order: Order, because: str) -> Trace:
     """The steps of the order that got furthest."""
     pipeline = pipeline_of(recording)
     machine = compile_kernel(trace(pipeline))
-    steps = []
-    for step in execute(machine, order.actions).steps:
-        action = step.action
-        steps.append(
-            TraceStep(action.role, action.op, action.object, action.source.file, action.source.line, {}, action.name)
-        )
-    return Trace(order.property, because, tuple(steps))
+    steps = tuple(step_of(machine, step.action, {}) for step in execute(machine, order.actions).steps)
+    return Trace(order.property, because, steps)

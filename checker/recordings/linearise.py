@@ -71,11 +71,9 @@ class Linearise:
         """By action of a copy, the buffer and the barrier."""
         found = {}
         for index, action in enumerate(self.machine.actions):
-            if action.location is None:
-                touched = dict(action.updates)
-                for copy in self.machine.structure.copies:
-                    if copy.variable in touched or copy.pieces in touched:
-                        found[index] = (copy.buffer, copy.barrier)
+            copy = self.machine.landing(action)
+            if copy is not None:
+                found[index] = (copy.buffer, copy.barrier)
         return found
 
     def order(self, run: Run) -> Order:

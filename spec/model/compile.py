@@ -12,6 +12,7 @@ from sm90_verify.spec.model.barrier_bytes import barriers_under, live_checks
 from sm90_verify.spec.model.decisions import choice_ways, loop_ways
 from sm90_verify.spec.model.flow import (
     arrivals_ahead,
+    barrier_of,
     before_dec,
     blocks_inside,
     closed_meetings,
@@ -19,23 +20,24 @@ from sm90_verify.spec.model.flow import (
     kind_of,
     meeting_of,
     next_waits,
+    parity_of,
     soon,
     waits_ahead,
 )
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
-from sm90_verify.spec.model.machine import COPIES, Action, Check, Location, Machine, Role
+from sm90_verify.spec.model.machine import COPIES, Action, ActionKind, Check, Location, Machine, Role
 from sm90_verify.spec.model.mbarriers import Signals
 from sm90_verify.spec.model.state_checks import check_of, state_checks
 from sm90_verify.spec.model.structure import structure_of
 from sm90_verify.spec.model.variables import Copies, Variables, copies_of
-from sm90_verify.spec.model.words import words_of
+from sm90_verify.spec.model.words import things_of, unlike, words_of
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import accesses_of, contents, expectations
 from sm90_verify.spec.ptx.expr import TRUE, Expr, Lit, all_of, any_of, is_false, where
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.registers import never_granted, register_way
-from sm90_verify.spec.ptx.step import Illegal, Way
+from sm90_verify.spec.ptx.step import Illegal, Updates, Way
 from sm90_verify.spec.ptx.thread_barriers import (
     ARRIVED,
     CLUSTER_WIDTH,
@@ -58,6 +60,7 @@ class _Compiler:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.programs = kernel, kernel.programs
         self.actions: list[Action] = []
+        self.names: set[str] = set()
         self.v = Variables(kernel)
         self.signals = Signals(self.v)
         self.bystanders = {p.name: self._bystander(p) for p in kernel.programs}
@@ -71,8 +74,8 @@ class _Compiler:
     def machine(self) -> Machine:
         """Compiles every location of every role, then the agents without a program and the checks on whole states."""
         roles = tuple(self._role(program) for program in self.programs)
-        for key in self.v.copies:
-            self._landing(key)
+        for number, key in enumerate(self.v.copies):
+            self._landing(number, key)
         checks = tuple(state_checks(self.v, self.gone))
         found = {"deadlock": None}
         for check in (
@@ -106,7 +109,6 @@ class _Compiler:
             what, thing = words_of(node)
             checks = [check_of(part, thing) for part in self._standing(program, node)]
             checks += self.signals.overtaken(program, index)
-            waits = node.operation.barrier if isinstance(node.operation, op.Wait) else ""
             locations.append(
                 Location(
                     what,
@@ -115,7 +117,9 @@ class _Compiler:
                     tuple(checks),
                     final=not node.successors,
                     kind="meet" if meeting_of(program, node.operation) in self.closed else kind_of(node),
-                    waits_for=waits,
+                    things=things_of(node),
+                    barrier=barrier_of(node.operation),
+                    parity=parity_of(node.operation),
                     arrives_on=tuple(reachable[index]),
                     waits_ahead=awaited[index],
                     next_waits=tuple(ahead[index].items()),
@@ -131,9 +135,10 @@ class _Compiler:
                         f"inside {what}",
                         thing,
                         node.source,
+                        kind="inside",
+                        things=things_of(node),
                         arrives_on=tuple(reachable[index]),
                         next_waits=tuple(ahead[index].items()),
-                        kind="inside",
                         settled=meeting.flags[program.name] == 0,
                     )
                 )
@@ -153,17 +158,26 @@ class _Compiler:
     ) -> None:
         what, thing = words_of(node)
         for way in ways:
-            target = entrance if way.goes == "inside" else node.successors.get(way.answer)
+            target = entrance if way.kind == "enters" else node.successors.get(way.answer)
             if target is None or is_false(way.guard):
                 continue
             op_text = f"{prefix}{what}" + (f": {way.label}" if way.label else "")
             accesses = self._access_checks(program, node) if not prefix else []
             checks = (*(check_of(part, thing) for part in way.illegal if not is_false(part.when)), *accesses)
-            name = f"{program.name}@{at} {op_text} {thing}".rstrip()
-            fails = isinstance(node.operation, op.Wait) and way.answer is False
             self.actions.append(
                 Action(
-                    name, program.name, op_text, thing, at, target, way.guard, way.updates, checks, node.source, fails
+                    unlike(f"{program.name}@{at} {op_text} {thing}".rstrip(), self.names),
+                    program.name,
+                    op_text,
+                    thing,
+                    at,
+                    target,
+                    way.guard,
+                    way.updates,
+                    checks,
+                    node.source,
+                    fails=isinstance(node.operation, op.Wait) and way.answer is False,
+                    kind=way.kind,
                 )
             )
 
@@ -367,28 +381,28 @@ class _Compiler:
                 checks += stale_check(role, access, self.v.content.get(access.object), known, tag)
         return checks
 
-    def _landing(self, key: Copies) -> None:
+    def _landing(self, number: int, key: Copies) -> None:
         busy, piece, issues = self.v.copies[key]
         source = self._source(issues)
         step = mbarrier.complete_tx(self.v.barriers[key.barrier], key.bytes // key.pieces)
         thing = key.write.object
         checks = tuple(check_of(part, key.barrier) for part in step.illegal if not is_false(part.when))
-        signal = self.signals.on(COPIES, key.barrier, step).updates
+        signal = self.signals.on("", key.barrier, step).updates
         landed = (*signal, *self._new_content(key.write, busy), (busy.name, Lit(0, busy.width)))
         last: Expr = TRUE
+
+        def add(kind: ActionKind, end: str, text: str, guard: Expr, updates: Updates) -> None:
+            name = unlike(f"{COPIES} {busy.name} {end}", self.names)
+            self.actions.append(
+                Action(name, "", text, thing, None, None, guard, updates, checks, source, kind=kind, lands=number)
+            )
+
         if piece is not None:
             last = piece == key.pieces - 1
             text = f"{key.bytes // key.pieces} bytes of"
-            name = f"{COPIES} {busy.name} piece"
-            updates = (*signal, (piece.name, piece + 1))
-            guard = all_of((busy != 0, ~last))
-            self.actions.append(Action(name, COPIES, text, thing, None, None, guard, updates, checks, source))
+            add("piece", "piece", text, all_of((busy != 0, ~last)), (*signal, (piece.name, piece + 1)))
             landed = (*landed, (piece.name, Lit(0, piece.width)))
-        text = "land"
-        guard = all_of((busy != 0, last))
-        self.actions.append(
-            Action(f"{COPIES} {busy.name} lands", COPIES, text, thing, None, None, guard, landed, checks, source)
-        )
+        add("lands", "lands", "land", all_of((busy != 0, last)), landed)
 
     def _source(self, issues: tuple[tuple[str, int, int], ...]) -> Source:
         role, node, _ = issues[0]

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from typing import assert_never
 
 from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.machine import LocationKind
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import accesses_of
 from sm90_verify.spec.ptx.memory import Access
@@ -105,7 +106,7 @@ def is_local(operation: op.Operation | None) -> bool:
             assert_never(operation)
 
 
-def kind_of(node: Node) -> str:
+def kind_of(node: Node) -> LocationKind:
     """What engines may know of a location's operation; see spec.model.machine.Location."""
     match node.operation:
         case None:
@@ -120,12 +121,34 @@ def kind_of(node: Node) -> str:
             return "expect" if bytes >= 0 else "other"
         case op.Touch() | op.Group() | op.Fence() | op.Store():
             return "local"
-        case op.Init() | op.Inval() | op.Choose() | op.Setmaxnreg():
+        case op.Setmaxnreg():
+            return "registers"
+        case op.Init() | op.Inval() | op.Choose():
             return "other"
         case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
             return "other"
         case _:
             assert_never(node.operation)
+
+
+def barrier_of(operation: op.Operation | None) -> str:
+    """The mbarrier that the operation itself is on, "" if it is on none; a load is on its buffers."""
+    match operation:
+        case op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction():
+            return operation.barrier
+        case None | op.Load() | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync():
+            return ""
+        case op.ClusterArrive() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
+            return ""
+        case _:
+            assert_never(operation)
+
+
+def parity_of(operation: op.Operation | None) -> int | None:
+    """The phase parity that a wait is for; None for a wait by token, and for anything else."""
+    if isinstance(operation, op.Wait) and not isinstance(operation.phase, op.Token):
+        return int(operation.phase)
+    return None
 
 
 def just_waited(program: Program, distance: int) -> list[tuple[str, ...]]:

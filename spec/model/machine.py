@@ -4,12 +4,15 @@ It is read in several ways: search takes its actions one by one, Z3 turns them i
 programs and executes here what it finds wrong. A role is in one of its locations, held in the variable `counter`; an
 action of a role can be taken in its location, when its guard holds. Actions of agents that have no program (a bulk copy
 that lands) have no location. All updates of an action read the state before it.
+
+Names of variables and actions are unique and otherwise mean nothing, and texts are for people: what a variable, an
+action or a location is, and of what, is said by typed fields (`kind`, `of`, `role`, `barrier`, `lands`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.ptx.expr import FALSE, Expr
@@ -21,9 +24,49 @@ COPIES = "copies"
 """The role that bulk copies are attributed to; no role of a pipeline has this name."""
 
 
+VariableKind = Literal[
+    "location",
+    "phase",
+    "pending",
+    "tx",
+    "expected",
+    "alive",
+    "observed",
+    "unseen",
+    "fresh",
+    "age",
+    "holds",
+    "flight",
+    "pieces",
+    "arrived",
+    "count",
+    "met",
+    "ended",
+    "iterations behind",
+    "chosen",
+    "choices behind",
+    "registers",
+    "other",
+]
+"""What a variable is of its owner:
+
+of a role: its location; of a mbarrier: its phase parity, the arrivals that are pending, the tx-count, the arrivals that
+it expects in a phase, whether it is initialised, and whether somebody has observed its last phase; of a role at a
+mbarrier: the phases that it has not seen, whether the barrier is initialised again since, and the age of its token; of
+a buffer: what it holds, the copy in flight into it, and how many pieces of that have landed; of a barrier of threads:
+the threads that have arrived, the count that its generation was opened with, and where a role is at it; of a trip-count
+loop: whether its number of iterations is decided, and how many a role is behind; of a choice: what was chosen, by age,
+and how many a role is behind; of a CTA: its free registers.
+"""
+
+
 @dataclass(frozen=True)
 class Variable:
-    """A state variable of `width` bits; `about` names what it holds, for people. `ghost`: no hardware holds it."""
+    """A state variable of `width` bits; `about` says what it holds, for people. `ghost`: no hardware holds it.
+
+    of: the mbarrier, buffer, barrier of threads, loop, choice or home of a CTA that it belongs to, "" if only to a
+    role. role: the role that it belongs to, "" if to none. index: which of several of a kind.
+    """
 
     name: str
     width: int
@@ -32,6 +75,10 @@ class Variable:
     ghost: bool = False
     labels: tuple[str, ...] = ()
     """What each value stands for, where it is not a number."""
+    kind: VariableKind = "other"
+    of: str = ""
+    role: str = ""
+    index: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,10 +97,16 @@ class Check:
     cases: tuple[tuple[Expr, str], ...] = ()
 
 
+ActionKind = Literal["step", "enters", "completes", "leaves", "lands", "piece"]
+"""step: the role does its operation. At a barrier of threads: it enters and waits for the others, completes the
+barrier, or leaves one that is complete. Of a copy: it lands with its last piece, or another piece of it does.
+"""
+
+
 @dataclass(frozen=True)
 class Action:
     """One atomic step. `target` is the role's next location; `checks` are evaluated in the state in which it is
-    taken.
+    taken. `role` is "" for what has no program; name, op and object are for people, and the name is unique.
     """
 
     name: str
@@ -68,16 +121,29 @@ class Action:
     source: Source
     fails: bool = False
     """A try_wait or test_wait that answers False: a role that does nothing else for ever is stuck."""
+    kind: ActionKind = "step"
+    lands: int | None = None
+    """The number in `Structure.copies` of the copy that lands, or of which a piece does."""
+
+
+LocationKind = Literal[
+    "local", "wait", "peek", "arrive", "load", "expect", "loop", "end", "meet", "inside", "registers", "other"
+]
+"""The operation at a location.
+
+local: it touches memory or the role's own groups and fences only. wait: a blocking wait; peek: a try_wait or
+test_wait. meet: a barrier of threads of which every generation needs each participant once. inside: a barrier of
+threads that is not complete yet. registers: setmaxnreg. loop, end: the head of a trip-count loop, the program's end.
+"""
 
 
 @dataclass(frozen=True)
 class Location:
     """A place in a role's program: its next operation, and the checks that hold whenever the role is there.
 
-    waits_for: the barrier of a wait; arrives_on: the barriers to which the role can still arrive from here on. kind:
-    "local" if the operation touches memory or the role's own groups and fences only, else "wait", "peek", "arrive",
-    "load", "expect", "loop", "end", "meet" (a barrier of threads of which every generation needs each participant
-    once), "inside" (a barrier of threads that is not complete yet) or "other".
+    op, object: the operation, for people. things: the barriers and buffers that it is on. barrier: the mbarrier of an
+    operation on one, "" otherwise. parity: of a wait by parity, what it waits for. arrives_on: the barriers to which
+    the role can still arrive from here on.
     """
 
     op: str
@@ -85,8 +151,10 @@ class Location:
     source: Source
     checks: tuple[Check, ...] = ()
     final: bool = False
-    kind: str = "other"
-    waits_for: str = ""
+    kind: LocationKind = "other"
+    things: tuple[str, ...] = ()
+    barrier: str = ""
+    parity: int | None = None
     arrives_on: tuple[str, ...] = ()
     settled: Expr = FALSE
     """When this holds, nothing that other roles do can change what the step here does: another role has made the shared
@@ -99,6 +167,11 @@ class Location:
     just_waited: tuple[str, ...] = ()
     """Barriers whose wait the role has passed and since when it has done nothing that another role can notice."""
 
+    @property
+    def waits_for(self) -> str:
+        """The barrier of a wait, "" for anything else."""
+        return self.barrier if self.kind in ("wait", "peek") else ""
+
 
 @dataclass(frozen=True)
 class Role:
@@ -110,6 +183,9 @@ class Role:
     threads: int
 
 
+ProgressKind = Literal["arrived", "observed", "expected", "iteration"]
+
+
 @dataclass(frozen=True)
 class Progress:
     """What a role has done by each of its locations, as numbers modulo `modulus`; None where paths disagree.
@@ -119,7 +195,7 @@ class Progress:
     """
 
     role: str
-    kind: str
+    kind: ProgressKind
     object: str
     modulus: int
     by_location: tuple[int | None, ...]
@@ -134,6 +210,7 @@ class BarrierInfo:
     phase: str
     pending: str
     tx: str
+    expected: str
     unseen: tuple[tuple[str, str], ...]
     """(role, variable) of each role that waits on it."""
     plain: bool = False
@@ -187,3 +264,11 @@ class Machine:
     checks: tuple[Check, ...]
     properties: tuple[str, ...]
     structure: Structure = field(default_factory=Structure)
+
+    def of_kind(self, kind: VariableKind) -> tuple[Variable, ...]:
+        """The variables of a kind, in declaration order."""
+        return tuple(variable for variable in self.variables if variable.kind == kind)
+
+    def landing(self, action: Action) -> CopyInfo | None:
+        """The copy that an action lands, or of which it lands a piece."""
+        return None if action.lands is None else self.structure.copies[action.lands]

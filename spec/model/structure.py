@@ -7,8 +7,9 @@ from math import gcd
 from typing import assert_never
 
 from sm90_verify.spec.model.flow import blocks_inside, is_local
-from sm90_verify.spec.model.machine import BarrierInfo, CopyInfo, Progress, Structure
-from sm90_verify.spec.model.variables import BarrierPlan, Variables
+from sm90_verify.spec.model.machine import BarrierInfo, CopyInfo, Progress, ProgressKind, Structure
+from sm90_verify.spec.model.plan import BarrierPlan
+from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.expr import Expr, Field
 
@@ -22,7 +23,7 @@ def _barrier_info(v: Variables) -> Iterable[BarrierInfo]:
     for name, b in v.barriers.items():
         unseen = tuple((role, var.name) for (role, barrier), var in v.unseen.items() if barrier == name)
         plan = v.plans[name]
-        names = (name_of(b.phase), name_of(b.pending), name_of(b.tx))
+        names = (name_of(b.phase), name_of(b.pending), name_of(b.tx), name_of(b.expected))
         balanced = _is_balanced(v, name)
         plain = balanced and _is_plain(v, name, plan)
         yield BarrierInfo(name, plan.arrivals, *names, unseen, plain, _announces(v, name), balanced)
@@ -101,7 +102,8 @@ def _progress(v: Variables) -> Iterable[Progress]:
     for program in v.programs:
         inside = [node for node in program.nodes if blocks_inside(node.operation)]
         nodes = (*program.nodes, *inside)
-        for kind, pick, start in (("arrived", 0, 0), ("observed", 1, -1), ("expected", 2, 0)):
+        kinds: tuple[tuple[ProgressKind, int, int], ...] = (("arrived", 0, 0), ("observed", 1, -1), ("expected", 2, 0))
+        for kind, pick, start in kinds:
             names: dict[str, None] = {}
             for node in nodes:
                 names.update(dict.fromkeys((node.arrived, node.observed, node.ahead)[pick]))

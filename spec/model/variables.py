@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
-from typing import assert_never
+from dataclasses import dataclass
+from typing import Literal
 
 from sm90_verify.spec.model.accesses import Flight
 from sm90_verify.spec.model.decisions import Shared
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
-from sm90_verify.spec.model.machine import Variable
-from sm90_verify.spec.model.words import labels
+from sm90_verify.spec.model.machine import Variable, VariableKind
+from sm90_verify.spec.model.plan import BarrierPlan, plans_of
+from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import contents, expectations
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit
-from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.thread_barriers import CLUSTER_WIDTH, THREADS_WIDTH, Meeting
@@ -24,22 +24,6 @@ from sm90_verify.spec.ptx.thread_barriers import CLUSTER_WIDTH, THREADS_WIDTH, M
 HISTORY = 6
 """Shared choices that are remembered for roles that have not read them yet."""
 AGE_WIDTH = 2
-
-
-@dataclass
-class BarrierPlan:
-    """What the program uses of one mbarrier, and so which of its parts are variables."""
-
-    arrivals: int
-    initialised: bool = True
-    inits: bool = False
-    invals: bool = False
-    transactions: bool = False
-    drops: bool = False
-    tokens: bool = False
-    most: int = 0
-    distance: dict[str, int] = field(default_factory=dict)
-    token_roles: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -68,7 +52,8 @@ class Variables:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.programs = kernel, kernel.programs
         self.all: list[Variable] = []
-        self.plans = self._plan()
+        self.names: set[str] = set()
+        self.plans = plans_of(kernel)
         self.counters = {p.name: self._counter(p) for p in kernel.programs}
         self.barriers = {name: self._barrier(name, plan) for name, plan in self.plans.items()}
         self.unseen = {
@@ -77,20 +62,39 @@ class Variables:
                 (max(distance, int(plan.invals)) + 1).bit_length(),
                 0,
                 f"phases of {name} that {role} has not seen",
-                True,
+                kind="unseen",
+                of=name,
+                role=role,
+                ghost=True,
             )
             for name, plan in self.plans.items()
             for role, distance in plan.distance.items()
         }
         self.fresh = {
             (role, name): self._new(
-                f"fresh.{role}.{name}", 1, 0, f"{name} is initialised again since {role} waited", True
+                f"fresh.{role}.{name}",
+                1,
+                0,
+                f"{name} is initialised again since {role} waited",
+                kind="fresh",
+                of=name,
+                role=role,
+                ghost=True,
             )
             for role, name in self.unseen
             if self.plans[name].invals
         }
         self.ages = {
-            (role, name): self._new(f"age.{role}.{name}", AGE_WIDTH, 0, f"phases of {name} since {role} arrived", True)
+            (role, name): self._new(
+                f"age.{role}.{name}",
+                AGE_WIDTH,
+                0,
+                f"phases of {name} since {role} arrived",
+                kind="age",
+                of=name,
+                role=role,
+                ghost=True,
+            )
             for name, plan in self.plans.items()
             for role in plan.token_roles
         }
@@ -103,74 +107,53 @@ class Variables:
         return ((program, index, node) for program in self.programs for index, node in enumerate(program.nodes))
 
     def _new(
-        self, name: str, width: int, initial: int, about: str, ghost: bool = False, labels: tuple[str, ...] = ()
+        self,
+        name: str,
+        width: int,
+        initial: int,
+        about: str,
+        *,
+        kind: VariableKind,
+        of: str = "",
+        role: str = "",
+        index: int = 0,
+        ghost: bool = False,
+        labels: tuple[str, ...] = (),
     ) -> Field:
-        self.all.append(Variable(name, width, initial, about, ghost, labels))
+        """A new variable. Its name is for people, and marked where an earlier variable has it: what a user calls a
+        role, a barrier or a loop can make two of them read the same.
+        """
+        name = unlike(name, self.names)
+        self.all.append(Variable(name, width, initial, about, ghost, labels, kind, of, role, index))
         return Field(name, width)
 
     def _counter(self, program: Program) -> Field:
         inside = sum(1 for node in program.nodes if blocks_inside(node.operation))
         width = max(1, (len(program.nodes) + inside - 1).bit_length())
-        return self._new(f"at.{program.name}", width, 0, f"location of {program.name}")
-
-    def _plan(self) -> dict[str, BarrierPlan]:
-        arrivals = self.kernel.layout.arrivals
-        plans: dict[str, BarrierPlan] = {}
-        for region in self.kernel.layout.regions:
-            if region.declaration in self.kernel.layout.barriers:
-                count = arrivals.get(region.object, 1)
-                plans[region.object] = BarrierPlan(max(count, 1), region.object in arrivals)
-        for program, _, node in self.nodes():
-            match node.operation:
-                case op.Init() | op.Inval():
-                    plan = plans[node.operation.barrier]
-                    plan.inits = True
-                    plan.invals |= isinstance(node.operation, op.Inval)
-                    if isinstance(node.operation, op.Init):
-                        plan.most = max(plan.most, min(node.operation.count, COUNT_LIMIT))
-                case op.Arrive():
-                    plan = plans[node.operation.barrier]
-                    plan.most = max(plan.most, node.operation.count)
-                    plan.transactions |= node.operation.expect is not None
-                    plan.drops |= node.operation.kind == "drop"
-                case op.Transaction():
-                    plans[node.operation.barrier].transactions = True
-                case op.Load():
-                    for _, barrier in node.operation.destinations:
-                        plans[barrier].transactions = True
-                case op.Wait(phase=op.Token()):
-                    plan = plans[node.operation.barrier]
-                    plan.tokens = True
-                    if program.name not in plan.token_roles:
-                        plan.token_roles.append(program.name)
-                case op.Wait():
-                    plan = plans[node.operation.barrier]
-                    plan.distance[program.name] = max(plan.distance.get(program.name, 0), node.distance)
-                case None | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync():
-                    pass
-                case op.ClusterArrive() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
-                    pass
-                case _:
-                    assert_never(node.operation)
-        return plans
+        about = f"location of {program.name}"
+        return self._new(f"at.{program.name}", width, 0, about, kind="location", role=program.name)
 
     def _barrier(self, name: str, plan: BarrierPlan) -> Mbarrier:
         width = max(plan.arrivals, plan.most, 1).bit_length()
         full = Lit(plan.arrivals, width)
-        pending = self._new(f"{name}.pending", width, plan.arrivals, f"pending arrivals of {name}")
-        phase = self._new(f"{name}.phase", 1, 0, f"phase parity of {name}")
+        about = f"pending arrivals of {name}"
+        pending = self._new(f"{name}.pending", width, plan.arrivals, about, kind="pending", of=name)
+        phase = self._new(f"{name}.phase", 1, 0, f"phase parity of {name}", kind="phase", of=name)
         tx: Expr = Lit(0, mbarrier.TX_WIDTH)
         if plan.transactions:
-            tx = self._new(f"{name}.tx", mbarrier.TX_WIDTH, 0, f"tx-count of {name} in bytes")
+            tx = self._new(f"{name}.tx", mbarrier.TX_WIDTH, 0, f"tx-count of {name} in bytes", kind="tx", of=name)
         expected: Expr = full
         if plan.drops or plan.inits:
-            expected = self._new(f"{name}.expected", width, plan.arrivals, f"arrivals that {name} expects in a phase")
+            about = f"arrivals that {name} expects in a phase"
+            expected = self._new(f"{name}.expected", width, plan.arrivals, about, kind="expected", of=name)
         alive: Expr = TRUE if plan.initialised else FALSE
         if plan.inits:
-            alive = self._new(f"{name}.alive", 1, int(plan.initialised), f"{name} is initialised")
+            about = f"{name} is initialised"
+            alive = self._new(f"{name}.alive", 1, int(plan.initialised), about, kind="alive", of=name)
         observed: Expr = TRUE
         if plan.tokens:
-            observed = self._new(f"{name}.observed", 1, 1, f"somebody has seen the last phase of {name} complete", True)
+            about = f"somebody has seen the last phase of {name} complete"
+            observed = self._new(f"{name}.observed", 1, 1, about, kind="observed", of=name, ghost=True)
         return Mbarrier(alive, phase, expected, pending, tx, observed)
 
     def _plan_copies(self) -> None:
@@ -194,23 +177,26 @@ class Variables:
             if expected and name in self.tags:
                 width = len(self.tags[name]).bit_length()
                 start = self.tags[name][self.kernel.layout.holds[name]] if name in self.kernel.layout.holds else 0
+                shown = ("nothing", *labels(self.tags[name]))
+                about = f"what {name} holds"
                 self.content[name] = self._new(
-                    f"{name}.holds", width, start, f"what {name} holds", labels=("nothing", *labels(self.tags[name]))
+                    f"{name}.holds", width, start, about, kind="holds", of=name, labels=shown
                 )
         self.copies: dict[Copies, tuple[Field, Field | None, tuple[tuple[str, int, int], ...]]] = {}
-        names: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for key, issues in copies.items():
-            base = f"{key.write.object}.flight"
-            number = names[base] = names.get(base, 0) + 1
-            name = base if number == 1 else f"{base}{number}"
-            tags = self.tags[key.write.object]
-            about, shown = f"the copy in flight into {key.write.object}", ("none", *labels(tags))
-            busy = self._new(name, len(tags).bit_length(), 0, about, labels=shown)
+            buffer = key.write.object
+            number = numbers[buffer] = numbers.get(buffer, 0) + 1
+            name = f"{buffer}.flight" if number == 1 else f"{buffer}.flight{number}"
+            tags = self.tags[buffer]
+            about, shown = f"the copy in flight into {buffer}", ("none", *labels(tags))
+            busy = self._new(
+                name, len(tags).bit_length(), 0, about, kind="flight", of=buffer, index=number - 1, labels=shown
+            )
             piece = None
             if key.pieces > 1:
-                piece = self._new(
-                    f"{name}.pieces", (key.pieces - 1).bit_length(), 0, f"pieces of {name} that have landed"
-                )
+                width, about = (key.pieces - 1).bit_length(), f"pieces of {name} that have landed"
+                piece = self._new(f"{name}.pieces", width, 0, about, kind="pieces", of=buffer, index=number - 1)
             self.copies[key] = (busy, piece, tuple((role, node, tags[tag]) for role, node, tag in issues))
         self.flights = [
             Flight(key.write, busy != 0, key.write.object, key) for key, (busy, _, _) in self.copies.items()
@@ -232,22 +218,38 @@ class Variables:
         self.meetings: dict[str, Meeting] = {}
         if "cluster" in members:
             self.meetings["cluster"] = self._cluster_barrier(members.pop("cluster"))
+        own = {f"warp.{program.role}": program.role for program in self.programs}
         for name, roles in members.items():
-            arrived = self._new(f"{name}.arrived", THREADS_WIDTH, 0, f"threads that have arrived at {name}")
+            about, role = f"threads that have arrived at {name}", own.get(name, "")
+            arrived = self._new(f"{name}.arrived", THREADS_WIDTH, 0, about, kind="arrived", of=name, role=role)
             count: Expr = Lit(0, THREADS_WIDTH)
             if len(counts.get(name, {})) > 1:
-                count = self._new(f"{name}.count", THREADS_WIDTH, 0, f"threads that {name} waits for")
+                about = f"threads that {name} waits for"
+                count = self._new(f"{name}.count", THREADS_WIDTH, 0, about, kind="count", of=name, role=role)
+            about = "{} has arrived at {}, which has not completed"
             flags = {
-                role: self._new(f"{name}.{role}", 1, 0, f"{role} has arrived at {name}, which has not completed")
+                role: self._new(f"{name}.{role}", 1, 0, about.format(role, name), kind="met", of=name, role=role)
                 for role in roles
             }
             self.meetings[name] = Meeting(arrived, count, flags)
 
     def _cluster_barrier(self, roles: Iterable[str]) -> Meeting:
         about = "threads of the cluster that have arrived at barrier.cluster"
-        arrived = self._new("cluster.arrived", CLUSTER_WIDTH, 0, about)
+        arrived = self._new("cluster.arrived", CLUSTER_WIDTH, 0, about, kind="arrived", of="cluster")
         shown = ("not arrived", "arrived", "may leave")
-        flags = {role: self._new(f"cluster.{role}", 2, 0, f"{role} at barrier.cluster", labels=shown) for role in roles}
+        flags = {
+            role: self._new(
+                f"cluster.{role}",
+                2,
+                0,
+                f"{role} at barrier.cluster",
+                kind="met",
+                of="cluster",
+                role=role,
+                labels=shown,
+            )
+            for role in roles
+        }
         return Meeting(arrived, Lit(0, CLUSTER_WIDTH), flags)
 
     def _plan_shared(self) -> None:
@@ -263,24 +265,48 @@ class Variables:
         self.shared: dict[str, Shared] = {}
         for name, roles in loops.items():
             width = (4 * self.kernel.depth + 8).bit_length() if len(roles) > 1 else 1
-            behind = self._behind(name, roles, width, "iterations")
-            stopped = self._new(f"loop.{name}.ended", 1, 0, f"the number of iterations of loop {name!r} is decided")
+            behind = self._behind(name, roles, width, "iterations behind")
+            about = f"the number of iterations of loop {name!r} is decided"
+            stopped = self._new(f"loop.{name}.ended", 1, 0, about, kind="ended", of=name)
             self.shared[f"loop {name}"] = Shared(behind, (), stopped)
         for name, roles in choices.items():
-            behind = self._behind(name, roles, 3, "choices")
+            behind = self._behind(name, roles, 3, "choices behind")
             history: tuple[Field, ...] = ()
             if len(roles) > 1:
                 bits = max(1, (options[name] - 1).bit_length())
+                about = "choice {!r}, {} before the last"
                 history = tuple(
-                    self._new(f"choice.{name}.{age}", bits, 0, f"choice {name!r}, {age} before the last", True)
+                    self._new(
+                        f"choice.{name}.{age}",
+                        bits,
+                        0,
+                        about.format(name, age),
+                        kind="chosen",
+                        of=name,
+                        index=age,
+                        ghost=True,
+                    )
                     for age in range(HISTORY)
                 )
             self.shared[f"choice {name}"] = Shared(behind, history)
 
-    def _behind(self, name: str, roles: Iterable[str], width: int, what: str) -> dict[str, Field]:
+    def _behind(
+        self, name: str, roles: Iterable[str], width: int, kind: Literal["iterations behind", "choices behind"]
+    ) -> dict[str, Field]:
+        what = "iterations" if kind == "iterations behind" else "choices"
         about = "how many {} of {!r} {} is behind the most advanced role"
         return {
-            role: self._new(f"behind.{role}.{name}", width, 0, about.format(what, name, role), True) for role in roles
+            role: self._new(
+                f"behind.{role}.{name}",
+                width,
+                0,
+                about.format(what, name, role),
+                kind=kind,
+                of=name,
+                role=role,
+                ghost=True,
+            )
+            for role in roles
         }
 
     def _plan_registers(self) -> None:
@@ -288,4 +314,5 @@ class Variables:
         for program, _, node in self.nodes():
             if isinstance(node.operation, op.Setmaxnreg) and program.home not in self.free:
                 name = f"{program.home}registers.free"
-                self.free[program.home] = self._new(name, 17, 0, "registers of the CTA that no warp holds")
+                about = "registers of the CTA that no warp holds"
+                self.free[program.home] = self._new(name, 17, 0, about, kind="registers", of=program.home)

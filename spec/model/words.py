@@ -1,12 +1,23 @@
-"""Operations in PTX's words, for traces and reports."""
+"""Operations in PTX's words, for traces and reports: people read these texts, and no engine does."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import assert_never
 
 from sm90_verify.spec.model.kernel import Node
 from sm90_verify.spec.ptx import operations as op
+
+def things_of(node: Node) -> tuple[str, ...]:
+    """The barriers, buffers, loop or choice that an operation is on, one by one."""
+    match node.operation:
+        case op.Touch(accesses=accesses):
+            return tuple(access.object for access in accesses)
+        case op.Store(sources=sources):
+            return tuple(access.object for access in sources)
+        case _:
+            thing = words_of(node)[1]
+            return (thing,) if thing else ()
 
 
 def words_of(node: Node) -> tuple[str, str]:
@@ -105,3 +116,16 @@ def labels(tags: Iterable[Hashable]) -> tuple[str, ...]:
 
 def tag_text(tag: Hashable) -> str:
     return "" if tag is None else f"k={tag}"
+
+
+def unlike(name: str, names: set[str]) -> str:
+    """The name, marked until it is none of `names`, to which it is added."""
+    while name in names:
+        name += "'"
+    names.add(name)
+    return name
+
+
+def listed(names: Sequence[str]) -> str:
+    """One or more names as people list them: `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, any_of, where
 
@@ -40,15 +41,20 @@ def violated(illegal: tuple[Illegal, ...]) -> Expr:
 Updates = tuple[tuple[str, Expr], ...]
 
 
+WayKind = Literal["step", "enters", "completes", "leaves"]
+
+
 @dataclass(frozen=True)
 class Way:
-    """One way to take an operation. `goes`: "on" to the successor for `answer`, or "inside" the barrier to wait
-    there.
+    """One way to take an operation, to the successor for `answer`. `label` says which way it is, to people.
+
+    kind: at a barrier of threads, "enters" it, to wait inside for the others; "completes" it; or "leaves" one that is
+    complete.
     """
 
     guard: Expr
     updates: Updates
     illegal: tuple[Illegal, ...] = ()
-    goes: str = "on"
     answer: object = None
     label: str = ""
+    kind: WayKind = "step"

@@ -52,14 +52,14 @@ def named_ways(meeting: Meeting, role: str, threads: int, id: int | None, count:
     if not blocks:
         return [Way(TRUE, updates, tuple(illegal))]
     return [
-        Way(step.completes, updates, tuple(illegal), label="last"),
-        Way(~step.completes, updates, tuple(illegal), goes="inside"),
+        Way(step.completes, updates, tuple(illegal), label="last", kind="completes"),
+        Way(~step.completes, updates, tuple(illegal), kind="enters"),
     ]
 
 
 def leave_ways(meeting: Meeting, role: str) -> list[Way]:
     """The second half of bar.sync: the barrier has completed."""
-    return [Way(meeting.flags[role] == 0, ())]
+    return [Way(meeting.flags[role] == 0, (), kind="leaves")]
 
 
 def cta_ways(meeting: Meeting, role: str, threads: int, exited: Expr, total: int) -> list[Way]:
@@ -69,8 +69,8 @@ def cta_ways(meeting: Meeting, role: str, threads: int, exited: Expr, total: int
     updates = ((meeting.arrived.name, where(completes, Lit(0, THREADS_WIDTH), wide)), *meeting.release(completes, role))
     again = Illegal("named-barrier", meeting.flags[role] == 1, "the same threads arrive twice at __syncthreads()")
     return [
-        Way(completes, updates, (again,), label="last"),
-        Way(~completes, updates, (again,), goes="inside"),
+        Way(completes, updates, (again,), label="last", kind="completes"),
+        Way(~completes, updates, (again,), kind="enters"),
     ]
 
 
@@ -79,7 +79,7 @@ def cta_leave_ways(meeting: Meeting, role: str, exited: Expr, total: int) -> lis
     done = (meeting.arrived + exited) == total
     reset = ((meeting.arrived.name, Lit(0, THREADS_WIDTH)), *meeting.release(TRUE))
     flag = meeting.flags[role]
-    return [Way(flag == 0, ()), Way((flag == 1) & done, reset, label="last")]
+    return [Way(flag == 0, (), kind="leaves"), Way((flag == 1) & done, reset, label="last", kind="completes")]
 
 
 NOT_ARRIVED, ARRIVED, MAY_LEAVE = range(3)
@@ -108,7 +108,7 @@ def cluster_arrive_ways(meeting: Meeting, role: str, threads: int, exited: Expr,
 def cluster_wait_ways(meeting: Meeting, role: str, exited: Expr, total: int) -> list[Way]:
     """barrier.cluster.wait: leaves when the generation is complete, be it because the missing threads have exited."""
     flag = meeting.flags[role]
-    leave = (flag.name, Lit(NOT_ARRIVED, 2))
+    leave, reset = (flag.name, Lit(NOT_ARRIVED, 2)), (meeting.arrived.name, Lit(0, CLUSTER_WIDTH))
     done = (meeting.arrived + exited) == total
     others = tuple(
         (other.name, where(other == ARRIVED, Lit(MAY_LEAVE, 2), other))
@@ -117,8 +117,8 @@ def cluster_wait_ways(meeting: Meeting, role: str, exited: Expr, total: int) -> 
     )
     alone = Illegal("named-barrier", TRUE, "barrier.cluster.wait without an arrive before it")
     return [
-        Way(flag == MAY_LEAVE, (leave,)),
-        Way((flag == ARRIVED) & done, ((meeting.arrived.name, Lit(0, CLUSTER_WIDTH)), leave, *others), label="last"),
+        Way(flag == MAY_LEAVE, (leave,), kind="leaves"),
+        Way((flag == ARRIVED) & done, (reset, leave, *others), label="last", kind="completes"),
         Way(flag == NOT_ARRIVED, (), (alone,), label="alone"),
     ]
 

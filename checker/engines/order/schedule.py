@@ -126,10 +126,9 @@ class _Player:
         for index, action in enumerate(machine.actions):
             if action.location is None:
                 self.agents.append(index)
-                touched = dict(action.updates)
-                for copy in machine.structure.copies:
-                    if copy.variable in touched or copy.pieces in touched:
-                        self.landings.setdefault((copy.buffer, copy.barrier), []).append(index)
+                copy = machine.landing(action)
+                if copy is not None:
+                    self.landings.setdefault((copy.buffer, copy.barrier), []).append(index)
             else:
                 self.by_place.setdefault((action.role, action.location), []).append(index)
         self.counters = {role.name: role.counter for role in machine.roles}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from sm90_verify.engines.engine import Answer, Bound, Question
-from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined, memory_bound
+from sm90_verify.engines.search.bounds import memory_bound
+from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
 from sm90_verify.engines.shown import finding
 from sm90_verify.spec.model.machine import LIMIT, Machine
+from sm90_verify.spec.model.words import COPIES
 
 ENOUGH = 50_000
 """States to visit after the first violation, for the violations of other properties."""
@@ -60,7 +62,8 @@ def _notes(machine: Machine, exploration: Exploration) -> list[str]:
     if exploration.complete and not exploration.violations:
         for index in exploration.unreached:
             action = machine.actions[index]
-            notes.append(f"never happens: {action.role}: {action.op} {action.object} ({action.source})".rstrip())
+            what = f"{action.role or COPIES}: {action.op} {action.object}"
+            notes.append(f"never happens: {what} ({action.source})")
     if LIMIT in exploration.violations:
         notes.append(exploration.violations[LIMIT].because)
     return list(dict.fromkeys(notes))

@@ -7,20 +7,19 @@ the behaviour undefined (Check.halts) is not followed.
 
 from __future__ import annotations
 
-import os
-import resource
 import sys
 import time
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sm90_verify.engines.search.exchange import Exchange, Replaced, Takes
+from sm90_verify.engines.search.bounds import Bounds
+from sm90_verify.engines.search.exchange import Exchange, Takes
 from sm90_verify.engines.search.packed import PackedMachine, Successors, Violations, pack
+from sm90_verify.engines.search.reached import Steps, movers_later, never_taken
 from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import LIMIT, Check, Machine
-
-CLUSTER_WAIT = "barrier.cluster.wait"
+from sm90_verify.spec.model.words import listed
 
 
 @dataclass
@@ -58,7 +57,7 @@ def explore(
     reduced: leave out schedules as engines.search.reduction and engines.search.symmetry argue; then only whether
     something is violated means anything.
     """
-    search = Search(pack(machine, exchange=reduced), limit, timeout, memory, stop_at_first)
+    search = Search(pack(machine, exchange=reduced), Bounds(limit, timeout, memory), stop_at_first)
     search.reduced, search.enough = reduced, enough
     return search.run()
 
@@ -68,8 +67,8 @@ class Search:
     landing.
     """
 
-    def __init__(self, packed: PackedMachine, limit: int, timeout: float, memory: int, stop_at_first: bool) -> None:
-        self.packed, self.limit, self.timeout, self.memory = packed, limit, timeout, memory
+    def __init__(self, packed: PackedMachine, bounds: Bounds, stop_at_first: bool) -> None:
+        self.packed, self.bounds = packed, bounds
         self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
         self.stop_after = 0
         self.hurries = [(*role, tests) for role, tests in zip(packed.roles, packed.prompt, strict=True)]
@@ -103,36 +102,12 @@ class Search:
         result.ran_out = self._visit(start)
         result.complete = not result.ran_out
         result.states, result.transitions = len(self.order), len(self.edges)
-        result.unreached = self._unreached()
+        self.exchange.take_for_all(self.taken)
+        result.unreached = never_taken(self.packed.machine, self.taken, self.reduced)
         if result.complete and (self.polls or "deadlock" not in result.violations):
             self._find_stuck_roles()
         result.seconds = time.perf_counter() - start
         return result
-
-    def _unreached(self) -> tuple[int, ...]:
-        """Actions that were never taken. With reduction, of those who meet always the same one may be last: then it is
-        enough that the role has been there.
-        """
-        self.exchange.take_for_all(self.taken)
-        missing = [index for index, was in enumerate(self.taken) if not was]
-        if not self.reduced:
-            return tuple(missing)
-        actions = self.packed.machine.actions
-        kinds = {role.name: [place.kind for place in role.locations] for role in self.packed.machine.roles}
-        been = {(actions[index].role, actions[index].location) for index, was in enumerate(self.taken) if was}
-        entered = {
-            (action.role, action.target)
-            for action in actions
-            if action.location is not None and kinds[action.role][action.location] == "meet"
-            if (action.role, action.location) in been
-        }
-        met = {
-            place
-            for place in (*been, *entered)
-            if place[1] is not None and place[0] in kinds and kinds[place[0]][place[1]] in ("meet", "inside")
-        }
-        last = {(action.role, action.location) for action in actions if action.op == CLUSTER_WAIT} & been
-        return tuple(index for index in missing if (actions[index].role, actions[index].location) not in met | last)
 
     def _visit(self, start: float) -> str:
         """Expands states in order until none is left; gives what ran out, or nothing."""
@@ -144,7 +119,7 @@ class Search:
         agents, whole = packed.agents, packed.whole
         out: Successors = []
         bad: Violations = []
-        position, level_end, cap = 0, 1, self.limit or sys.maxsize
+        position, level_end, cap = 0, 1, self.bounds.states or sys.maxsize
         while position < len(order):
             if position == level_end:
                 level_end = len(order)
@@ -255,13 +230,7 @@ class Search:
                 if list(self.result.violations) == [LIMIT]:
                     return self.result.violations[LIMIT].because
                 return f"the search ended {self.enough} states after the first violation"
-        if self.limit and len(self.order) > self.limit:
-            return f"the limit of {self.limit} states (--limit)"
-        if self.timeout and time.perf_counter() - start > self.timeout:
-            return f"the timeout of {self.timeout:g} s (--timeout)"
-        if self.memory and resident_bytes() > self.memory:
-            return f"the memory bound of {self.memory / 2**30:.1f} GiB (--memory)"
-        return ""
+        return self.bounds.ran_out(len(self.order), time.perf_counter() - start)
 
     # ---------------------------------------------------------------- violations
 
@@ -306,7 +275,7 @@ class Search:
     def _deadlock(self, stuck: tuple[int, ...], position: int) -> None:
         actions, takes = self._path(position)
         names = tuple(self.packed.machine.roles[role].name for role in sorted(takes[role] for role in stuck))
-        because = f"{_and(names)} can never run again"
+        because = f"{listed(names)} can never run again"
         self.result.violations["deadlock"] = Violation("deadlock", because, "", tuple(actions), False, names)
 
     def _path(self, position: int) -> tuple[list[int], Takes]:
@@ -331,55 +300,32 @@ class Search:
 
     def _find_stuck_roles(self) -> None:
         """A role that has not ended and that can never run again, while others go on for ever; or that does nothing any
-        more but fail tests, which is no step of it.
-
-        `moves[i]` collects the roles that can still take a step at or after state i, until nothing is added. A state in
-        which nobody can and all copies have landed is shown before one in which something goes on.
+        more but fail tests, which is no step of it. First a state in which nobody can and all copies have landed.
         """
-        moves = [0] * len(self.order)
-        edges, movers, offsets = self.edges, self.edge_movers, self.offsets
+        if self.result.halted:  # a step that was not followed may be what keeps the role from running
+            return
+        steps = Steps(self.offsets, self.edges, self.edge_movers, self.edge_exchanges, tuple(self.exchanges))
         everyone = (1 << len(self.packed.machine.roles)) - 1
-        replaced = [Replaced(takes) for takes in self.exchanges]
-        changed = True
-        while changed:
-            changed = False
-            for state in range(len(moves) - 1, -1, -1):
-                can = moves[state]
-                if can == everyone:
-                    continue
-                before = can
-                for edge in range(offsets[state], offsets[state + 1]):
-                    later = moves[edges[edge]]
-                    can |= movers[edge] | (replaced[self.edge_exchanges[edge]][later] if replaced else later)
-                if can != before:
-                    moves[state] = can
-                    changed = True
-        found = -1
-        for position, can in enumerate(moves):
+        found: tuple[int, tuple[int, ...]] | None = None
+        for position, can in enumerate(movers_later(steps, everyone)):
             if can == everyone:
                 continue
             goes_on = bool(can) or self._still_lands(position)
-            if found >= 0 and goes_on:
+            if found is not None and goes_on:
                 continue
-            if self._stuck(position, can) and not self._undefined_later(position):
-                found = position
+            stuck = tuple(role for role in self._unfinished(self.order[position]) if not can >> role & 1)
+            if stuck:
+                found = position, stuck
                 if not goes_on:
                     break
-        if found >= 0:
-            self._deadlock(self._stuck(found, moves[found]), found)
+        if found is not None:
+            self._deadlock(found[1], found[0])
 
     def _still_lands(self, position: int) -> bool:
         out: Successors = []
         for agent in self.packed.agents:
             agent(self.order[position], out, [])
         return bool(out)
-
-    def _stuck(self, position: int, can: int) -> tuple[int, ...]:
-        return tuple(role for role in self._unfinished(self.order[position]) if not can >> role & 1)
-
-    def _undefined_later(self, position: int) -> bool:
-        """Whether a step that was not followed is what keeps the role from running: then the role is not to blame."""
-        return bool(self.result.halted)
 
 
 def is_undetermined(exploration: Exploration) -> str:
@@ -389,20 +335,5 @@ def is_undetermined(exploration: Exploration) -> str:
     if LIMIT in exploration.violations:
         return exploration.violations[LIMIT].because
     if exploration.halted:
-        return f"what follows a violation of {_and(tuple(exploration.halted))} is undefined and was not explored"
+        return f"what follows a violation of {listed(exploration.halted)} is undefined and was not explored"
     return ""
-
-
-def memory_bound() -> int:
-    """Three quarters of the machine's memory: what a search may use unless it is told otherwise."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 * 3
-
-
-def resident_bytes() -> int:
-    """Peak resident memory of this process."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _and(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -85,15 +85,17 @@ def find_reduction(machine: Machine) -> Reduction:
     plain = {info.name: info for info in machine.structure.barriers if info.plain}
     current = {name: _wait_for_the_current(machine, info, widths) for name, info in plain.items()}
     awaited = {name: _awaited_in_its_cta(machine, info, widths) for name, info in plain.items()}
-    arrivals = {
-        (action.role, action.location): current[action.object]
-        & _commutes(action, plain[action.object])
-        & (awaited[action.object] if _may_find_it_gone(action) else TRUE)
-        for action in machine.actions
-        if action.object in plain
-    }
+    places = {role.name: role.locations for role in machine.roles}
+    arrivals: dict[tuple[str, int], Expr] = {}
+    for action in machine.actions:
+        if action.location is not None:
+            name = places[action.role][action.location].barrier
+            if name in plain and places[action.role][action.location].kind == "arrive":
+                gone = awaited[name] if _may_find_it_gone(action) else TRUE
+                arrivals[action.role, action.location] = current[name] & _commutes(action, plain[name]) & gone
     prompt = tuple(_prompt_locations(machine, role, arrivals, plain) for role in machine.roles)
-    barriers = [_signalled(machine, action) for action in machine.actions if action.location is None]
+    landings = [machine.landing(action) for action in machine.actions if action.location is None]
+    barriers = [copy.barrier for copy in landings if copy is not None]
     pending = {info.name: info.pending for info in machine.structure.barriers}
     balanced = {info.name for info in machine.structure.barriers if info.balanced}
     return Reduction(
@@ -107,15 +109,9 @@ def find_reduction(machine: Machine) -> Reduction:
     )
 
 
-def _signalled(machine: Machine, action: Action) -> str:
-    """The barrier that the copy of an agent's action signals."""
-    touched = dict(action.updates)
-    return next(copy.barrier for copy in machine.structure.copies if copy.variable in touched or copy.pieces in touched)
-
-
 def _expects_at(role: Role, barrier: str) -> frozenset[int]:
     return frozenset(
-        index for index, place in enumerate(role.locations) if place.kind == "expect" and place.object == barrier
+        index for index, place in enumerate(role.locations) if place.kind == "expect" and place.barrier == barrier
     )
 
 
@@ -123,8 +119,7 @@ def _stands_at(role: Role, barrier: str) -> frozenset[int]:
     return frozenset(
         index
         for index, place in enumerate(role.locations)
-        if (place.object == barrier and place.kind not in ("arrive", "load", "local", "expect"))
-        or barrier in place.just_waited
+        if (place.barrier == barrier and place.kind not in ("arrive", "expect")) or barrier in place.just_waited
     )
 
 
@@ -151,7 +146,7 @@ def _awaited_in_its_cta(machine: Machine, info: BarrierInfo, widths: dict[str, i
 
 
 def _prompt_locations(
-    machine: Machine, role: Role, arrivals: dict[tuple[str, int | None], Expr], plain: Container[str]
+    machine: Machine, role: Role, arrivals: dict[tuple[str, int], Expr], plain: Container[str]
 ) -> tuple[Expr, ...]:
     before: list[list[int]] = [[] for _ in role.locations]
     after: list[list[int]] = [[] for _ in role.locations]
@@ -168,8 +163,8 @@ def _prompt_locations(
         elif place.kind in ("load", "meet") or (place.kind == "local" and chained):
             prompt.append(TRUE)
         elif place.kind == "expect":
-            announced = all(_arrives(role, target, place.object) for target in after[index])
-            prompt.append(TRUE if announced and place.object in plain else FALSE)
+            announced = all(_arrives(role, target, place.barrier) for target in after[index])
+            prompt.append(TRUE if announced and place.barrier in plain else FALSE)
         elif place.kind == "arrive":
             prompt.append(arrivals.get((role.name, index), FALSE))
         else:
@@ -180,7 +175,7 @@ def _prompt_locations(
 
 def _arrives(role: Role, index: int, barrier: str) -> bool:
     """The role's next operation is an arrival on the barrier."""
-    return role.locations[index].kind == "arrive" and role.locations[index].object == barrier
+    return role.locations[index].kind == "arrive" and role.locations[index].barrier == barrier
 
 
 def _commutes(action: Action, info: BarrierInfo) -> Expr:

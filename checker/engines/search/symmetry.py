@@ -1,7 +1,7 @@
 """Roles that do the same, such as the consumers of a pipeline, and the one state that stands for all those that differ
 only in which of them is where.
 
-Roles are interchangeable if exchanging two of them, with the variables that are named after them, maps the machine to
+Roles are interchangeable if exchanging two of them, with the variables that are theirs, maps the machine to
 itself: initial values, guards, updates and checks of every step and state. Whether it does is decided on the machine,
 not on how it was written: expressions are compared up to the order and nesting of sums, ands, ors and xors. Exchanging
 two roles in a state then exchanges them in all that can happen from there, so that a violation is reachable from a
@@ -16,11 +16,10 @@ end: whether a role can run again, and which steps in the roles' own names a sch
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from sm90_verify.spec.model.machine import Action, Check, Machine, Role
+from sm90_verify.spec.model.machine import Action, Check, Machine, Role, Variable
 from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, fold
 
 COMMUTES = ("and", "or", "xor", "add")
@@ -56,35 +55,30 @@ def find_groups(machine: Machine) -> tuple[Group, ...]:
 
 
 def _look_alike(one: Role, other: Role) -> bool:
-    """A quick answer for most pairs: the same operations in the same places."""
-    return [(place.op, place.kind, place.final) for place in one.locations] == [
-        (place.op, place.kind, place.final) for place in other.locations
+    """A quick answer for most pairs: operations of the same kinds on the same barriers, in the same places."""
+    return [(place.kind, place.barrier, place.parity, place.final) for place in one.locations] == [
+        (place.kind, place.barrier, place.parity, place.final) for place in other.locations
     ]
 
 
 def _of_role(machine: Machine, role: str) -> tuple[str, ...]:
-    """The variables that are named after the role."""
-    part = re.compile(_part(role))
-    return tuple(variable.name for variable in machine.variables if part.search(variable.name))
-
-
-def _part(role: str) -> str:
-    """A role's name as a whole part of a variable's name, which dots separate."""
-    return rf"(?<![^.]){re.escape(role)}(?![^.\[])"
+    """The variables of the role."""
+    return tuple(variable.name for variable in machine.variables if variable.role == role)
 
 
 def _exchange(machine: Machine, one: str, other: str) -> Rename:
-    """The variables with two roles exchanged in their names; nothing if that is no exchange of variables."""
-    parts, swap = re.compile(f"{_part(one)}|{_part(other)}"), {one: other, other: one}
-    by_name = {variable.name: variable for variable in machine.variables}
-    rename = {name: parts.sub(lambda found: swap[found[0]], name) for name in by_name}
-    if set(_of_role(machine, one)) & set(_of_role(machine, other)) or set(rename.values()) != set(by_name):
+    """The variables with those of two roles exchanged, in their order; nothing if these are not of the same kinds."""
+    own, theirs = ([variable for variable in machine.variables if variable.role == role] for role in (one, other))
+    if [_shape(variable) for variable in own] != [_shape(variable) for variable in theirs]:
         return {}
-    alike = all(
-        (by_name[name].width, by_name[name].initial) == (by_name[to].width, by_name[to].initial)
-        for name, to in rename.items()
-    )
-    return rename if alike else {}
+    rename = {variable.name: variable.name for variable in machine.variables}
+    for mine, yours in zip(own, theirs, strict=True):
+        rename[mine.name], rename[yours.name] = yours.name, mine.name
+    return rename
+
+
+def _shape(variable: Variable) -> tuple[str, int, int, int]:
+    return variable.kind, variable.index, variable.width, variable.initial
 
 
 class _Forms:

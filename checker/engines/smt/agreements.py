@@ -45,7 +45,7 @@ def agreement_candidates(model: Model) -> Iterable[Candidate]:
 def _contents(model: Model) -> Iterable[Candidate]:
     """While no copy is in flight, a buffer holds what was last issued or written, by location of who did it."""
     contents = dict.fromkeys(copy.content for copy in model.machine.structure.copies if copy.content)
-    contents.update((name, None) for name in model.fields if name.endswith(".holds"))
+    contents.update((variable.name, None) for variable in model.machine.of_kind("holds"))
     for name in contents:
         holds = model.fields[name]
         busy = [copy.variable for copy in model.machine.structure.copies if copy.content == name]

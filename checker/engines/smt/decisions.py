@@ -27,13 +27,9 @@ def loop_candidates(model: Model) -> Iterable[Candidate]:
     behind.
     """
     iterations = {p.role: p for p in model.machine.structure.progress if p.kind == "iteration"}
-    for ended in [name for name in model.fields if name.startswith("loop.") and name.endswith(".ended")]:
-        loop = ended[len("loop.") : -len(".ended")]
-        behind = {
-            role: model.fields[f"behind.{role}.{loop}"]
-            for role in model.graphs
-            if f"behind.{role}.{loop}" in model.fields
-        }
+    for ended in model.machine.of_kind("ended"):
+        loop, behind = ended.of, model.by_role("iterations behind", ended.of)
+        stopped = model.fields[ended.name] == 1
         if len(behind) < 2:
             continue
         yield Candidate("loops", f"somebody leads {loop}", any_of(field == 0 for field in behind.values()))
@@ -49,7 +45,7 @@ def loop_candidates(model: Model) -> Iterable[Candidate]:
             heads = _reading(model.graphs[role], field.name)
             past = set(range(len(model.graphs[role].ways))) - reaching(model.graphs[role], heads)
             inside = ~in_locations(model.graphs[role].counter, past)
-            yield Candidate("loops", f"{role} has ended {loop}", inside | (field == 0) & (model.fields[ended] == 1))
+            yield Candidate("loops", f"{role} has ended {loop}", inside | (field == 0) & stopped)
 
 
 def _bounds(template: str, behind: dict[str, Field]) -> Iterable[Candidate]:
@@ -110,14 +106,10 @@ def _reading(graph: Graph, name: str) -> list[int]:
 
 def choice_candidates(model: Model) -> Iterable[Candidate]:
     """What a role has chosen is in the history, as far back as the role is behind."""
-    for newest in [name for name in model.fields if name.startswith("choice.") and name.endswith(".0")]:
-        choice = newest[len("choice.") : -len(".0")]
-        behind = {
-            role: model.fields[f"behind.{role}.{choice}"]
-            for role in model.graphs
-            if f"behind.{role}.{choice}" in model.fields
-        }
-        history = [model.fields[name] for name in model.fields if name.startswith(f"choice.{choice}.")]
+    chosen_by_age = model.machine.of_kind("chosen")
+    for choice in dict.fromkeys(variable.of for variable in chosen_by_age):
+        behind = model.by_role("choices behind", choice)
+        history = [model.fields[variable.name] for variable in chosen_by_age if variable.of == choice]
         yield Candidate("choices", f"somebody leads {choice}", any_of(field == 0 for field in behind.values()))
         yield from _bounds("choices", behind)
         counts = {}

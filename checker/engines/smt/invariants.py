@@ -32,7 +32,7 @@ def learned(machine: Machine, seen: Walk) -> list[Candidate]:
     model = model_of(machine)
     order = [variable.name for variable in machine.variables]
     found = []
-    for name in [name for name in order if name.endswith(".holds")]:
+    for name in [variable.name for variable in machine.of_kind("holds")]:
         place, field = order.index(name), model.fields[name]
         early = [state for state in seen.states if state[place] == model.initial[name]]
         for graph in model.graphs.values():

@@ -25,9 +25,9 @@ EXACT = 64
 def meeting_candidates(model: Model) -> Iterable[Candidate]:
     """The arrived threads are those of the roles with a flag, and all participants are in the same generation."""
     threads = {role.name: role.threads for role in model.machine.roles}
-    for arrived in [model.fields[name] for name in model.fields if name.endswith(".arrived")]:
-        name = arrived.name[: -len(".arrived")]
-        flags = {role: model.fields[f"{name}.{role}"] for role in model.graphs if f"{name}.{role}" in model.fields}
+    for variable in model.machine.of_kind("arrived"):
+        name, arrived = variable.of, model.fields[variable.name]
+        flags = model.by_role("met", name)
         zero = Lit(0, arrived.width)
         parts = [where(flag == 1, Lit(threads[role], arrived.width), zero) for role, flag in flags.items()]
         yield Candidate("meetings", f"threads at {name}", arrived == total([zero, *parts]))
@@ -56,9 +56,9 @@ def meeting_candidates(model: Model) -> Iterable[Candidate]:
 
 def _entering(graph: Graph, arrived: str) -> Iterable[tuple[int | None, int | None]]:
     """The edges on which a role arrives: they move the thread count, and do not start from inside."""
-    for way in graph.ways:
+    for location, way in enumerate(graph.ways):
         for _, action in way:
-            if any(name == arrived for name, _ in action.updates) and not action.op.startswith("leave"):
+            if any(name == arrived for name, _ in action.updates) and not _is_inside(graph, location):
                 yield action.location, action.target
 
 
@@ -66,6 +66,6 @@ def _one_on(edges: frozenset[tuple[int | None, int | None]]) -> Callable[[Action
     return lambda action: int((action.location, action.target) in edges)
 
 
-def _is_inside(graph: Graph, target: int) -> bool:
-    """Whether the location behind an arrival is one that waits for the barrier to complete."""
-    return graph.role.locations[target].op.startswith("inside")
+def _is_inside(graph: Graph, location: int) -> bool:
+    """Whether a role waits there for a barrier of threads to complete."""
+    return graph.role.locations[location].kind == "inside"

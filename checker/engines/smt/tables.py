@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from sm90_verify.spec.model.accesses import in_locations
-from sm90_verify.spec.model.machine import Action, Machine, Progress, Role
+from sm90_verify.spec.model.machine import Action, Machine, Progress, ProgressKind, Role, VariableKind
 from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit, where
 
 MOST_CASES = 64
@@ -59,7 +59,12 @@ class Model:
     fields: dict[str, Field]
     initial: dict[str, int]
 
-    def progress(self, kind: str, object: str) -> list[Progress]:
+    def by_role(self, kind: VariableKind, of: str) -> dict[str, Field]:
+        """By role, its variable of a kind that belongs to `of`; roles in the machine's order."""
+        found = {one.role: self.fields[one.name] for one in self.machine.of_kind(kind) if one.of == of}
+        return {role: found[role] for role in self.graphs if role in found}
+
+    def progress(self, kind: ProgressKind, object: str) -> list[Progress]:
         return [p for p in self.machine.structure.progress if p.kind == kind and p.object == object]
 
 

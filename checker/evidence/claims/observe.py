@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from sm90_verify.counterexample.trace import step_of
 from sm90_verify.engines.search.packed import pack
 from sm90_verify.evidence.claims.runs import COMMAND, STATEMENT
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, TraceStep
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.compile import compile_kernel
-from sm90_verify.spec.model.machine import COPIES, Action, Machine
+from sm90_verify.spec.model.machine import Action, Machine
 
 States: TypeAlias = frozenset[int]
 LIMIT = 200_000
@@ -60,7 +61,7 @@ class Seen:
             seen: dict[str, list[int]] = {}
             for index, target in self.packed.successors(state):
                 action = self.machine.actions[index]
-                if action.role == COPIES:
+                if action.location is None:
                     silent.append(target)
                 else:
                     seen.setdefault(action.name, []).append(target)
@@ -116,9 +117,8 @@ def _path(parents: dict[tuple[States, States], tuple[tuple[States, States] | Non
 def _trace(one: Seen, other: Seen, path: tuple[str, ...]) -> Trace:
     steps = []
     for name in path:
-        action = one.actions.get(name) or other.actions[name]
-        source = action.source
-        steps.append(TraceStep(action.role, action.op, action.object, source.file, source.line, {}, name))
+        seen = one if name in one.actions else other
+        steps.append(step_of(seen.machine, seen.actions[name], {}))
     last = steps[-1]
     because = f"{last.role} can do `{last.op}` {last.object} after these operations in one of the two models only"
     return Trace(STATEMENT, because, tuple(steps))

@@ -41,7 +41,7 @@ def _overtakes(machine: Machine) -> tuple[Expr, str]:
     producer, consumers = machine.roles[0], machine.roles[1:]
     stages, last = int(machine.parameters["stages"]), int(machine.parameters["trips"]) - 1
     barrier, buffer = _slot("pipeline.empty", last % stages, stages), _slot("a", last % stages, stages)
-    loads = [i for i, place in enumerate(producer.locations) if place.kind == "load" and place.object == buffer]
+    loads = [i for i, place in enumerate(producer.locations) if place.kind == "load" and buffer in place.things]
     laps = max(1, last // stages)
     missing = [behind(machine, consumer.name, barrier, consumer.threads * laps) for consumer in consumers]
     because = f"the producer goes on with {buffer} and not every consumer has arrived on {barrier} for it"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sm90_verify.engines.order import order
+from sm90_verify.engines.search.bounds import Bounds
 from sm90_verify.engines.search.explore import Search, explore
 from sm90_verify.engines.search.packed import pack
 from sm90_verify.evidence.fuzz.explorer import Program
@@ -93,11 +94,11 @@ def compare(program: Program, counts: tuple[int, ...], tally: Tally) -> None:
 
 def reduced_search(machine: Machine) -> tuple[bool, set[str]]:
     """Whether the reduced search finds anything, and the rules that it used."""
-    search = Search(pack(machine, exchange=True), 0, 0.0, 0, False)
+    search = Search(pack(machine, exchange=True), Bounds(), False)
     search.reduced = True
     result = search.run()
     kinds = {role.name: [place.kind for place in role.locations] for role in machine.roles}
-    rules = set()
+    rules = set[str]()
     for index in search.hurried:
         action = machine.actions[index]
         if action.location is not None:

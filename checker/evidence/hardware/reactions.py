@@ -101,7 +101,7 @@ def predict(case: Case, states: int = STATES) -> Prediction:
     if "deadlock" in violations:
         one = violations["deadlock"]
         ends = _ends(machine, one.actions)
-        if any(place.op.startswith("setmaxnreg") for place in ends.values()):
+        if any(place.kind == "registers" for place in ends.values()):
             return Prediction("other", why="a deadlock of setmaxnreg")
         others = any(not place.final for role, place in ends.items() if role not in one.stuck)
         return Prediction("deadlock", tuple(sorted(one.stuck)), others, (one.actions,))

@@ -18,7 +18,7 @@ from typing import TypeAlias, assert_never
 from sm90_verify.engines.search.packed import pack
 from sm90_verify.spec.model.flow import blocks_inside
 from sm90_verify.spec.model.kernel import Program
-from sm90_verify.spec.model.machine import Machine, Variable
+from sm90_verify.spec.model.machine import Machine, Variable, VariableKind
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import accesses_of
 from sm90_verify.spec.ptx.memory import Access
@@ -26,6 +26,9 @@ from sm90_verify.spec.ptx.memory import Access
 SAME, FEWER, MORE, OTHER, OPEN = "same", "fewer", "more", "other", "open"
 """How the sequences of a second model compare with those of a first one; open: the comparison was cut short."""
 HARDWARE, MEMORY, CONTENTS = "hardware", "memory", "contents"
+
+Identity: TypeAlias = tuple[VariableKind, str, str, int]
+"""What two machines know a variable by: its kind, whose it is (of what, of which role), and which one of several."""
 
 
 @dataclass(frozen=True)
@@ -153,15 +156,13 @@ class _Sets:
 # ---------------------------------------------------------------- what is shown
 
 
-def columns(machine: Machine, other: Machine, projection: str) -> tuple[str, ...]:
-    """What two machines are compared by: names of variables, sorted, so that both show the same in the same order.
+def columns(machine: Machine, other: Machine, projection: str) -> tuple[Identity, ...]:
+    """What two machines are compared by: variables, sorted, so that both show the same in the same order.
 
     What a buffer holds is a variable only if somebody reads it; otherwise it is left out for both.
     """
     own, foreign = _shown_in(machine, projection), _shown_in(other, projection)
-    return tuple(
-        name for name in sorted({**own, **foreign}) if (name in own and name in foreign) or not name.endswith(".holds")
-    )
+    return tuple(one for one in sorted({**own, **foreign}) if (one in own and one in foreign) or one[0] != "holds")
 
 
 def _shows(
@@ -169,10 +170,10 @@ def _shows(
 ) -> Callable[[int], Hashable]:
     own, foreign = _shown_in(machine, projection), _shown_in(other, projection)
     read: list[tuple[int, int, tuple[str, ...], Hashable]] = []
-    for name in columns(machine, other, projection):
-        variable = own.get(name) or foreign[name]
-        shift, mask = shifts.get(name, (0, 0))
-        read.append((shift, mask if name in own else 0, variable.labels, _text(variable, variable.initial)))
+    for one in columns(machine, other, projection):
+        variable = own.get(one) or foreign[one]
+        shift, mask = shifts[variable.name] if one in own else (0, 0)
+        read.append((shift, mask, variable.labels, _text(variable, variable.initial)))
 
     def show(state: int) -> Hashable:
         values: list[Hashable] = []
@@ -232,14 +233,13 @@ def _text(variable: Variable, value: int) -> Hashable:
     return variable.labels[value] if variable.labels else value
 
 
-def _shown_in(machine: Machine, projection: str) -> dict[str, Variable]:
+def _shown_in(machine: Machine, projection: str) -> dict[Identity, Variable]:
     """Neither ghosts and locations nor what roles agree on; for the memory alone what buffers hold or receive."""
-    hidden = {role.counter for role in machine.roles}
     return {
-        variable.name: variable
+        (variable.kind, variable.of, variable.role, variable.index): variable
         for variable in machine.variables
-        if not variable.ghost and variable.name not in hidden and not variable.name.startswith("loop.")
-        if projection == HARDWARE or ".holds" in variable.name or ".flight" in variable.name
+        if not variable.ghost and variable.kind not in ("location", "ended")
+        if projection == HARDWARE or variable.kind in ("holds", "flight", "pieces")
     }
 
 

@@ -56,7 +56,7 @@ class Software:
         for name, code in self.threads.items():
             labels = {label: number for number, label in enumerate(code)}
             width = max(1, (len(labels) - 1).bit_length())
-            variables.append(Variable(f"at.{name}", width, 0, f"location of {name}"))
+            variables.append(Variable(f"at.{name}", width, 0, f"location of {name}", kind="location", role=name))
             locations = []
             for label, outcomes in code.items():
                 first = outcomes[0]
