@@ -185,6 +185,8 @@ class Pipeline:
             return iter(range(trips))
         if trips not in ENDLESS:
             raise SpecError(f"a loop of {trips!r} trips: use a number, 'all' or 'forever'")
+        if not name:
+            raise SpecError("a trip-count loop without a name: leave `name` out, or give it one")
         return self._endless(period or self.default_period or ring_period(self.stages), trips == "all", name)
 
     def forever(self, *, period: int = 0) -> Iterator[Any]:
