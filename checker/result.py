@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from sm90_verify.spec.model.properties import PROPERTIES, SEVERITY
 
@@ -33,11 +33,19 @@ __all__ = [
 ]
 
 
+StepKind = Literal["waits", "signals", "loop", "lands", "other"]
+"""What a step of a trace is: a role passes or fails a wait; it lets others go on; it decides whether a trip-count loop
+goes on; a copy, or a piece of one, lands.
+"""
+
+
 @dataclass(frozen=True)
 class TraceStep:
     """One step of a schedule: who did what to which object, at which line, and what it changed (name -> "old->new").
 
-    `action` names the transition of the model, so that the step can be executed again.
+    `action` names the transition of the model, so that the step can be executed again. kind, things: what it is and the
+    barriers and buffers that it is on, for those who would otherwise have to read the texts; they are not written to
+    files, and known again once the trace has been executed.
     """
 
     role: str
@@ -47,6 +55,8 @@ class TraceStep:
     line: int
     changes: dict[str, str] = field(default_factory=dict)
     action: str = ""
+    kind: StepKind = "other"
+    things: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

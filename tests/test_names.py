@@ -3,6 +3,7 @@ machine calls its variables and actions, nor any text that it has for people."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 from corpus_table import CASES
 
-from sm90_verify.counterexample.trace import make_trace, shows_again
+from sm90_verify.counterexample.replay import trace_of
+from sm90_verify.counterexample.trace import known_again, make_trace, shows_again, step_of
 from sm90_verify.engines.check import check
 from sm90_verify.engines.engine import Answer, Question, Subject
 from sm90_verify.engines.search.explore import explore
@@ -19,6 +21,7 @@ from sm90_verify.engines.search.symmetry import find_groups
 from sm90_verify.engines.smt.bounded import bounded
 from sm90_verify.engines.smt.engine import SmtEngine
 from sm90_verify.engines.smt.invariants import candidates
+from sm90_verify.report.as_json import trace_object
 from sm90_verify.result import PROVED, VIOLATED
 from sm90_verify.spec.cutlass.classes import PIPELINES
 from sm90_verify.spec.errors import SpecError
@@ -325,6 +328,32 @@ def test_search_reads_no_name(machine: Machine) -> None:
 
 MOST = 3_000
 """States of a model to look at here."""
+
+
+SAID = {
+    "waits": ("wait ", "try_wait ", "test_wait "),
+    "signals": ("arrive", "bar.", "barrier.cluster.arrive"),
+    "loop": ("next iteration",),
+    "lands": ("land",),
+}
+"""How the operations of each kind of step read."""
+
+
+@pytest.mark.parametrize("machine", [*CORPUS, *LIBRARY])
+def test_steps_of_traces_are_of_the_kinds_that_they_read_like(machine: Machine) -> None:
+    for action in machine.actions:
+        step = step_of(machine, action, {})
+        reads = [kind for kind, starts in SAID.items() if step.op.startswith(starts)]
+        assert [step.kind] == (reads or ["lands" if action.kind == "piece" else "other"])
+        assert ",".join(step.things) == step.object
+
+
+def test_a_trace_from_a_file_knows_the_kinds_of_its_steps_once_it_is_executed() -> None:
+    shown = check(pair(wrong=True), engine="search").trace
+    assert shown is not None and {"waits", "signals"} <= {step.kind for step in shown.steps}
+    read = trace_of(json.loads(json.dumps(trace_object(shown))))
+    assert {step.kind for step in read.steps} == {"other"}
+    assert known_again(compile_kernel(trace(pair(wrong=True))), read) == shown
 
 
 @pytest.mark.parametrize("machine", [*CORPUS, *LIBRARY])

@@ -8,7 +8,7 @@ import json
 import time
 from typing import Any
 
-from sm90_verify.counterexample.trace import shows_again
+from sm90_verify.counterexample.trace import known_again, shows_again
 from sm90_verify.python_file import load_classes
 from sm90_verify.result import UNDETERMINED, VIOLATED, Blocked, Finding, Result, Trace, TraceStep
 from sm90_verify.spec.cutlass.catalogue import kernels
@@ -50,7 +50,7 @@ def replay_trace(pipeline: Pipeline, trace: Trace) -> Result:
     start = time.perf_counter()
     machine = compile_kernel(walk.trace(pipeline))
     if shows_again(machine, trace):
-        finding = Finding(trace.property, VIOLATED, trace)
+        finding = Finding(trace.property, VIOLATED, known_again(machine, trace))
     else:
         finding = Finding(
             trace.property, UNDETERMINED, note="the trace can be executed, but does not end in the violation"

@@ -7,12 +7,12 @@ it reproduces the violation; every trace that is printed has been replayed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sm90_verify.counterexample import waiting
-from sm90_verify.result import Blocked, Trace, TraceStep
+from sm90_verify.result import Blocked, StepKind, Trace, TraceStep
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.model.machine import Action, Check, Machine, Variable
+from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Variable
 from sm90_verify.spec.model.words import COPIES, unlike
 from sm90_verify.spec.ptx.expr import evaluate
 
@@ -118,29 +118,47 @@ def _about_to(machine: Machine, run: MachineRun, because: str) -> tuple[TraceSte
     if not run.steps:
         return ()
     last, said = run.steps[-1].action, because.replace(",", " ").split()
-    touched = set(_things(machine, last))
+    touched = set(step_of(machine, last, {}).things)
     found = []
     for role in machine.roles:
         place = role.locations[run.last[role.counter]]
         if role.name != last.role and role.name in said and touched & set(place.things):
-            found.append(TraceStep(role.name, place.op, place.object, place.source.file, place.source.line))
+            file, line, kind = place.source.file, place.source.line, _kind(place)
+            found.append(TraceStep(role.name, place.op, place.object, file, line, kind=kind, things=place.things))
     return tuple(found)
 
 
-def _things(machine: Machine, action: Action) -> tuple[str, ...]:
-    """The barriers and buffers that an action is on."""
-    copy = machine.landing(action)
-    if copy is not None:
-        return (copy.buffer,)
-    places = next((role.locations for role in machine.roles if role.name == action.role), ())
-    return () if action.location is None else places[action.location].things
+def known_again(machine: Machine, trace: Trace) -> Trace:
+    """A trace of the machine that was read from a file, with what is not written there: of what kinds its steps are,
+    and on what things.
+    """
+    actions = {action.name: index for index, action in enumerate(machine.actions)}
+    run = execute(machine, [actions[step.action] for step in trace.steps])
+    told = [step_of(machine, machine.actions[actions[step.action]], {}) for step in trace.steps]
+    steps = [replace(step, kind=one.kind, things=one.things) for step, one in zip(trace.steps, told, strict=True)]
+    return replace(trace, steps=tuple(steps), next=_about_to(machine, run, trace.because))
+
+
+def _kind(place: Location) -> StepKind:
+    """What an operation is where a trace tells it."""
+    if place.waits_for:
+        return "waits"
+    if place.signals:
+        return "signals"
+    return "loop" if place.kind == "loop" else "other"
 
 
 def step_of(machine: Machine, action: Action, changed: dict[str, str]) -> TraceStep:
     """An action and what it changed, as a step of a trace; what has no program is done by the copies."""
-    role = action.role or unlike(COPIES, {role.name for role in machine.roles})
+    who = action.role or unlike(COPIES, {role.name for role in machine.roles})
+    copy = machine.landing(action)
+    kind: StepKind = "lands"
+    things: tuple[str, ...] = () if copy is None else (copy.buffer,)
+    if action.location is not None:
+        place = next(role.locations[action.location] for role in machine.roles if role.name == action.role)
+        kind, things = _kind(place), place.things
     source = action.source
-    return TraceStep(role, action.op, action.object, source.file, source.line, changed, action.name)
+    return TraceStep(who, action.op, action.object, source.file, source.line, changed, action.name, kind, things)
 
 
 def changes(machine: Machine, before: State, after: State) -> dict[str, str]:

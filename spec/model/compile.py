@@ -120,6 +120,7 @@ class _Compiler:
                     things=things_of(node),
                     barrier=barrier_of(node.operation),
                     parity=parity_of(node.operation),
+                    signals=isinstance(node.operation, op.Arrive | op.NamedSync | op.ClusterArrive),
                     arrives_on=tuple(reachable[index]),
                     waits_ahead=awaited[index],
                     next_waits=tuple(ahead[index].items()),

@@ -142,8 +142,8 @@ class Location:
     """A place in a role's program: its next operation, and the checks that hold whenever the role is there.
 
     op, object: the operation, for people. things: the barriers and buffers that it is on. barrier: the mbarrier of an
-    operation on one, "" otherwise. parity: of a wait by parity, what it waits for. arrives_on: the barriers to which
-    the role can still arrive from here on.
+    operation on one, "" otherwise. parity: of a wait by parity, what it waits for. signals: the operation is an
+    arrival that lets others go on. arrives_on: the barriers to which the role can still arrive from here on.
     """
 
     op: str
@@ -155,6 +155,7 @@ class Location:
     things: tuple[str, ...] = ()
     barrier: str = ""
     parity: int | None = None
+    signals: bool = False
     arrives_on: tuple[str, ...] = ()
     settled: Expr = FALSE
     """When this holds, nothing that other roles do can change what the step here does: another role has made the shared
