@@ -57,6 +57,7 @@ TABLE = {
     "spec/language/layout.py": ("asynchronous declarations", MODELS),
     "spec/model/variables.py": ("program waits", MODELS),
     "checker/engines/search/explore.py": ("search livelock", MODELS),
+    "checker/engines/search/reached.py": ("search livelock symmetry reduction", MODELS),
     "checker/engines/search/reduction.py": ("balanced reduction", MODELS),
     "checker/engines/search/symmetry.py": ("symmetry", MODELS),
     "checker/engines/search/exchange.py": ("symmetry", MODELS),

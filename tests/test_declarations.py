@@ -98,15 +98,6 @@ def shares_with_nobody():
     Wrong()
 
 
-def role_that_is_called_like_the_copies():
-    class Wrong(Pipeline):
-        @role(warps=1)
-        def copies(self):  # mistake
-            yield self.mma_commit()
-
-    compile_kernel(trace(Wrong()))
-
-
 def role_that_is_called_like_a_copy_of_another():
     class Wrong(Pipeline):
         @role(warps=1, copies=2)
@@ -126,7 +117,6 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (parts_that_do_not_add_up, "must add up"),
     (unknown_name_of_a_parameter, "no barrier, tile or parameter 'consumers'"),
     (exception_in_a_declaration, "ZeroDivisionError"),
-    (role_that_is_called_like_the_copies, "as the bulk copies are"),
     (role_that_is_called_like_a_copy_of_another, "two roles are called math1"),
     (no_role, "mark a generator method with @role"),
     (too_many_arrivals, "use 1 to 1048575"),

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from sm90_verify.counterexample import waiting
 from sm90_verify.result import Blocked, StepKind, Trace, TraceStep
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.model.machine import Action, Check, Location, Machine, Variable
-from sm90_verify.spec.model.words import COPIES, unlike
+from sm90_verify.spec.model.machine import COPIES, Action, Check, Location, Machine, Variable
+from sm90_verify.spec.model.words import unlike
 from sm90_verify.spec.ptx.expr import evaluate
 
 State = dict[str, int]

@@ -17,7 +17,7 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
-from sm90_verify.spec.model.words import COPIES
+from sm90_verify.spec.model.machine import COPIES
 from sm90_verify.spec.ptx import operations as op
 
 CHECKED = ("deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "tx-count", "unobserved-phase")

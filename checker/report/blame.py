@@ -16,7 +16,7 @@ def guilty_step(trace: Trace) -> int | None:
         return None
     last = len(trace.steps) - 1
     if trace.blocked:
-        mine = [i for i, step in enumerate(trace.steps) if step.role == trace.blocked[0].role and not _is_loop(step)]
+        mine = [i for i, step in enumerate(trace.steps) if step.role == trace.blocked[0].role and step.kind != "loop"]
         return mine[-1] if mine else last
     if trace.property in ("race", "stale-read"):
         wrong = _wait_for_another_slot(trace)
@@ -41,16 +41,14 @@ def _signals_of(trace: Trace, role: str, start: int, stop: int) -> list[int]:
     return [
         index
         for index in range(start, stop)
-        if trace.steps[index].role == role
-        and trace.steps[index].op.startswith(("arrive", "bar.", "barrier.cluster.arrive"))
+        if trace.steps[index].role == role and trace.steps[index].kind == "signals"
     ]
 
 
 def _last_wait(trace: Trace, role: str, before: int) -> int:
     """The last wait that a role has passed before a step, -1 if there is none."""
-    waits = ("wait", "try_wait", "test_wait")
     mine = (i for i in range(before - 1, -1, -1) if trace.steps[i].role == role)
-    return next((i for i in mine if trace.steps[i].op.startswith(waits)), -1)
+    return next((i for i in mine if trace.steps[i].kind == "waits"), -1)
 
 
 def _wait_for_another_slot(trace: Trace) -> int | None:
@@ -74,7 +72,7 @@ def _other_access(trace: Trace) -> int | None:
     touched = _objects(trace.steps[-1])
     for index in range(len(trace.steps) - 2, -1, -1):
         step = trace.steps[index]
-        if step.role != trace.steps[-1].role and step.role != "copies" and touched & _objects(step):
+        if step.role != trace.steps[-1].role and step.kind != "lands" and touched & _objects(step):
             return index
     return None
 
@@ -93,7 +91,7 @@ def that_matter(trace: Trace) -> tuple[int, ...]:
     same_kind = {base for one in objects for base, slot in one if slot in slots} | bases
 
     def matters(index: int) -> bool:
-        if index in always or _is_loop(trace.steps[index]):
+        if index in always or trace.steps[index].kind == "loop":
             return index in always
         if trace.property == "deadlock" or not objects[index]:
             return True
@@ -105,14 +103,10 @@ def that_matter(trace: Trace) -> tuple[int, ...]:
 def _objects(step: TraceStep) -> set[tuple[str, str]]:
     """(array, slot) of each object of a step."""
     found = set()
-    for name in step.object.split(","):
+    for name in step.things:
         match = re.fullmatch(r"(.+)\[(\d+)\]", name)
         if match:
             found.add((match.group(1), match.group(2)))
-        elif name:
+        else:
             found.add((name, ""))
     return found
-
-
-def _is_loop(step: TraceStep) -> bool:
-    return step.op.startswith("next iteration")

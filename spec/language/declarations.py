@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from sm90_verify.spec.errors import Source, SpecError, here, place_of
-from sm90_verify.spec.model.machine import COPIES
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import CTA_THREADS
@@ -122,8 +121,6 @@ def check_role(
     name: str, threads: int, split: Sequence[int], copies: int, ctas: tuple[int, ...] | None, shape: Cluster
 ) -> None:
     """Refuses what a role's declaration cannot mean; 0 copies are a role that is left out."""
-    if name == COPIES:
-        raise SpecError(f"a role is called {name}, as the bulk copies are: give it another name")
     if not 1 <= threads <= CTA_THREADS:
         raise SpecError(f"role {name} has {threads} threads: use 1 to {CTA_THREADS}")
     if any(part < 1 for part in split):

@@ -21,7 +21,7 @@ LIMIT = "limit"
 """The property of a check that bounds the model itself: when it fires, the verdict is undetermined, never proved."""
 
 COPIES = "copies"
-"""The role that bulk copies are attributed to; no role of a pipeline has this name."""
+"""Who lands bulk copies, in traces and names of actions; they are no role."""
 
 
 VariableKind = Literal[

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from math import gcd
 from typing import assert_never
 
+from sm90_verify.spec.model.barrier_plans import BarrierPlan
 from sm90_verify.spec.model.flow import blocks_inside, is_local
 from sm90_verify.spec.model.machine import BarrierInfo, CopyInfo, Progress, ProgressKind, Structure
-from sm90_verify.spec.model.plan import BarrierPlan
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.expr import Expr, Field

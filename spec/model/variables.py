@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sm90_verify.spec.model.accesses import Flight
+from sm90_verify.spec.model.barrier_plans import BarrierPlan, plans_of
 from sm90_verify.spec.model.decisions import Shared
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Variable, VariableKind
-from sm90_verify.spec.model.plan import BarrierPlan, plans_of
 from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op

@@ -8,6 +8,7 @@ from typing import assert_never
 from sm90_verify.spec.model.kernel import Node
 from sm90_verify.spec.ptx import operations as op
 
+
 def things_of(node: Node) -> tuple[str, ...]:
     """The barriers, buffers, loop or choice that an operation is on, one by one."""
     match node.operation:

@@ -8,8 +8,7 @@ from sm90_verify.engines.engine import Answer, Bound, Question
 from sm90_verify.engines.search.bounds import memory_bound
 from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
 from sm90_verify.engines.shown import finding
-from sm90_verify.spec.model.machine import LIMIT, Machine
-from sm90_verify.spec.model.words import COPIES
+from sm90_verify.spec.model.machine import COPIES, LIMIT, Machine
 
 ENOUGH = 50_000
 """States to visit after the first violation, for the violations of other properties."""

@@ -115,6 +115,7 @@ def _step(record: Record, table: Table, path: str) -> TraceStep:
         object=name,
         file=path,
         line=record.line,
+        things=(name,) if name else (),
     )
 
 
