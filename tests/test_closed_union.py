@@ -167,7 +167,7 @@ READERS = (
     "spec/model/mbarriers.py",
     "spec/model/structure.py",
     "spec/model/validate.py",
-    "spec/model/variables.py",
+    "spec/model/barrier_plans.py",
     "spec/model/words.py",
     "checker/engines/order/outcome.py",
     "checker/engines/order/plan.py",

@@ -11,14 +11,13 @@ from sm90_verify.spec.ptx import operations as op
 
 def things_of(node: Node) -> tuple[str, ...]:
     """The barriers, buffers, loop or choice that an operation is on, one by one."""
-    match node.operation:
-        case op.Touch(accesses=accesses):
-            return tuple(access.object for access in accesses)
-        case op.Store(sources=sources):
-            return tuple(access.object for access in sources)
-        case _:
-            thing = words_of(node)[1]
-            return (thing,) if thing else ()
+    operation = node.operation
+    if isinstance(operation, op.Touch):
+        return tuple(access.object for access in operation.accesses)
+    if isinstance(operation, op.Store):
+        return tuple(access.object for access in operation.sources)
+    thing = words_of(node)[1]
+    return (thing,) if thing else ()
 
 
 def words_of(node: Node) -> tuple[str, str]:
