@@ -71,7 +71,6 @@ LIMIT = 350
 """Lines of a module of the product: one idea each."""
 LONGER = (
     "checker/engines/order/plan.py",
-    "checker/engines/search/explore.py",
     "checker/recordings/lower.py",
     "spec/model/compile.py",
 )

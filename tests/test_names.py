@@ -23,7 +23,7 @@ from sm90_verify.engines.smt.engine import SmtEngine
 from sm90_verify.engines.smt.invariants import candidates
 from sm90_verify.report.as_json import trace_object
 from sm90_verify.result import PROVED, VIOLATED
-from sm90_verify.spec.cutlass.classes import PIPELINES
+from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -81,6 +81,8 @@ def pair(
     }
     return type("Pair", (Pipeline,), parts)()
 
+
+PIPELINES = kernels("pipeline")
 
 ODD = [
     {"one": "arrived"},
