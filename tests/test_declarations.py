@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from mistakes import told_in_one_line
 
+from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
@@ -129,3 +130,11 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
 @pytest.mark.parametrize(("mistake", "hint"), MISTAKES, ids=lambda value: getattr(value, "__name__", ""))
 def test_mistake_is_told_in_one_line(mistake: Callable[[], None], hint: str) -> None:
     told_in_one_line(mistake, hint)
+
+
+@pytest.mark.parametrize("name", ["cluster", "stages", "loop", "layout", "mma", "name", "parameters"])
+@pytest.mark.parametrize("what", [barrier(), tile(bytes=64), role(warps=1)(lambda self: (yield))])
+def test_what_every_pipeline_has_is_no_name_for_something_else(name, what):
+    with pytest.raises(SpecError, match=f"'{name}' is what every pipeline has") as error:
+        type("Own", (Pipeline,), {name: what})()
+    assert error.value.where is not None and error.value.where.file == __file__
