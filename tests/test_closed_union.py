@@ -158,32 +158,20 @@ def test_a_reader_that_is_handed_it_ends_in_assert_never(reader):
 # ---------------------------------------------------------------- what the types say
 
 READERS = (
-    "spec/ptx/effects.py",
-    "spec/ptx/groups.py",
-    "spec/model/annotate.py",
-    "spec/model/compile.py",
-    "spec/model/flow.py",
-    "spec/language/walk.py",
-    "spec/model/mbarriers.py",
-    "spec/model/structure.py",
-    "spec/model/validate.py",
-    "spec/model/barrier_plans.py",
     "spec/model/words.py",
-    "checker/engines/order/outcome.py",
-    "checker/engines/order/plan.py",
-    "checker/gpu/directed.py",
-    "checker/recordings/linearise.py",
-    "checker/recordings/lower.py",
-    "checker/evidence/hardware/recorder/conform.py",
-    "checker/evidence/mutation/behaviour.py",
-    "checker/mutation/operators.py",
-    "checker/mutation/starts.py",
-    "checker/mutation/stream.py",
+    "spec/ptx/effects.py",
 )
 """The modules that say for each operation what it does."""
+OF_SOME = (
+    "checker/evidence/hardware/recorder/conform.py",
+    "checker/mutation/operators.py",
+    "checker/recordings/lower.py",
+)
+"""The modules that say something of each operation in a union of their own: what is not in it is refused there, or only
+left out, repeated and moved by mutations.
+"""
 OF_KINDS = (
     "spec/ptx/effects.py",
-    "spec/ptx/groups.py",
     "checker/recordings/lower.py",
 )
 """The modules that say for each kind of an access what it does."""
@@ -230,9 +218,11 @@ def complaints(tmp_path_factory) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("module", READERS)
-def test_mypy_lists_every_reader_that_a_new_operation_must_reach(complaints, module):
-    assert any('"assert_never" has incompatible type "Reduce"' in line for line in complaints.get(module, ()))
+def test_mypy_lists_the_few_readers_that_a_new_operation_must_reach(complaints):
+    missing = '"assert_never" has incompatible type "Reduce"'
+    assert sorted(module for module, lines in complaints.items() if any(missing in line for line in lines)) == [
+        *READERS
+    ]
 
 
 @pytest.mark.parametrize("module", OF_KINDS)
@@ -270,8 +260,12 @@ def test_every_match_over_operations_ends_in_assert_never(package):
         *_, last = match.cases
         ends = isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None
         assert ends and "assert_never(" in ast.unparse(last.body[0]), f"{path}:{match.lineno} does nothing for the rest"
-        readers = READERS if len({name for case in match.cases for name in records(case.pattern)}) > 10 else (path,)
-        assert path in readers, f"{path} says of each operation what it does: list it in READERS"
+        readers = (
+            (*READERS, *OF_SOME)
+            if len({name for case in match.cases for name in records(case.pattern)}) > 10
+            else (path,)
+        )
+        assert path in readers, f"{path} says of each operation what it does: list it in READERS or OF_SOME"
     assert seen > 5
 
 

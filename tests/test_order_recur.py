@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm90_verify.engines.order.plan import make_plan
+from sm90_verify.engines.order.planner import make_plan
 from sm90_verify.engines.order.recur import situation
 from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.order.state import NEVER, Contribution, Spans

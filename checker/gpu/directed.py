@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import assert_never
 
 from sm90_verify.gpu.schedule import promptly
 from sm90_verify.recordings.lower import Instruction, Lowered, Plan
 from sm90_verify.recordings.run import Run
 from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 
 HELD = 60_000
 """Nanoseconds for which a role is held: longer than everything else takes."""
@@ -177,20 +177,10 @@ def _copies(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[_Copy]
 
 def _starts(plan: Plan, role: str, node: int) -> list[set[str]]:
     """The buffers that a node's copy fills; none if it starts no copy, and none to fill if it stores."""
-    operation = plan.nodes[role][node].operation if node < len(plan.nodes[role]) else None
-    match operation:
-        case op.Load():
-            return [{access.object for access, _ in operation.destinations}]
-        case op.Store():
-            return [set()]
-        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Touch() | op.Group():
-            return []
-        case op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
-            return []
-        case op.Choose() | op.Setmaxnreg():
-            return []
-        case _:
-            assert_never(operation)
+    effects = effects_of(plan.nodes[role][node].operation if node < len(plan.nodes[role]) else None)
+    if effects.lands:
+        return [{copies.write.object for copies, _ in effects.lands}]
+    return [set()] if effects.lasting("bulk_group") else []
 
 
 def _landing(machine: Machine, index: int) -> set[str]:
@@ -233,18 +223,10 @@ def _by_node(role: Lowered) -> dict[int, list[Instruction]]:
 
 def _accesses(plan: Plan, role: str, node: int) -> bool:
     """The role stands before an access, or before the wait for accesses of its own that are in flight."""
-    operation = plan.nodes[role][node].operation
-    match operation:
-        case op.Touch() | op.Store() | op.Load() | op.Group():
-            return True
-        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Fence():
-            return False
-        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
-            return False
-        case op.Choose() | op.Setmaxnreg():
-            return False
-        case _:
-            assert_never(operation)
+    effects = effects_of(plan.nodes[role][node].operation)
+    if effects.signal is not None:
+        return False
+    return bool(effects.begins) or effects.commits is not None or effects.ends is not None
 
 
 def _gated(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from sm90_verify.mutation.copies import of_access, of_load
 from sm90_verify.mutation.neighbours import Neighbours
@@ -23,10 +23,32 @@ from sm90_verify.spec.ptx.limits import (
     WARP,
 )
 
+Varied: TypeAlias = (
+    op.Wait
+    | op.Arrive
+    | op.Transaction
+    | op.Load
+    | op.Touch
+    | op.Store
+    | op.Group
+    | op.Fence
+    | op.NamedSync
+    | op.Setmaxnreg
+    | op.ClusterArrive
+    | op.Init
+    | op.Choose
+)
+"""What has forms and operands to be mistaken for others; all else can be left out, repeated and moved."""
+
 
 def variations(operation: op.Operation, near: Neighbours) -> Iterator[Variation]:
     """Everything that could stand in place of the operation. Each applies to every operation at its place."""
     yield from _general(operation)
+    if isinstance(operation, Varied):
+        yield from _of_its_own(operation, near)
+
+
+def _of_its_own(operation: Varied, near: Neighbours) -> Iterator[Variation]:
     match operation:
         case op.Wait():
             yield from _of_wait(operation, near)
@@ -56,8 +78,6 @@ def variations(operation: op.Operation, near: Neighbours) -> Iterator[Variation]
             yield with_fields("kind", "relaxed" if operation.release else "release", release=not operation.release)
         case op.Init() | op.Choose():
             yield from _of_others(operation)
-        case op.Inval() | op.CtaSync() | op.WarpSync() | op.ClusterWait():
-            pass
         case _:
             assert_never(operation)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from sm90_verify.mutation.neighbours import Neighbours
 from sm90_verify.mutation.variation import Variation, changed
@@ -19,9 +19,15 @@ def starts(near: Neighbours) -> Iterator[Variation]:
     yield Variation("start", "a lap further on", lambda one: (_a_lap_on(one),))
 
 
+Staged: TypeAlias = op.Wait | op.Arrive | op.Transaction | op.Load | op.Touch | op.Store
+"""What names the barrier or the buffers of a stage."""
+
+
 def _a_stage_on(operation: op.Operation, near: Neighbours) -> op.Operation:
     if isinstance(operation, op.Wait) and isinstance(operation.phase, Phase) and near.wraps(operation.barrier):
         operation = _a_lap_on(operation)
+    if not isinstance(operation, Staged):
+        return operation
     match operation:
         case op.Wait() | op.Arrive() | op.Transaction():
             return changed(operation, barrier=near.shifted(operation.barrier, 1))
@@ -33,10 +39,6 @@ def _a_stage_on(operation: op.Operation, near: Neighbours) -> op.Operation:
         case op.Store():
             sources = tuple(near.moved(one, near.shifted(one.object, 1)) for one in operation.sources)
             return replace(operation, sources=sources)
-        case op.Init() | op.Inval() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.WarpSync():
-            return operation
-        case op.ClusterArrive() | op.ClusterWait() | op.Choose() | op.Setmaxnreg():
-            return operation
         case _:
             assert_never(operation)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import Body
@@ -18,6 +18,7 @@ from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each, rol
 from sm90_verify.spec.language.state import Count
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 
 Place: TypeAlias = tuple[tuple[str, int], ...]
 """Where a role yields: (file, line) of its own frame and of each `yield from` below it."""
@@ -269,35 +270,14 @@ class _Stream:
 
 def has_answer(operation: op.Operation) -> bool:
     """Whether the role can go on differently, depending on what it is told."""
-    match operation:
-        case op.Choose():
-            return True
-        case op.Wait():
-            return operation.kind != "wait"
-        case op.Init() | op.Inval() | op.Arrive() | op.Transaction() | op.Load() | op.Touch() | op.Store():
-            return False
-        case op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
-            return False
-        case op.WarpSync() | op.Setmaxnreg():
-            return False
-        case _:
-            assert_never(operation)
+    return bool(effects_of(operation).answers)
 
 
 def default_answer(operation: op.Operation) -> Any:
     """What the role is told when the operation is not done: a token of its own, WaitAgain, or the first option."""
-    match operation:
-        case op.Arrive():
-            return op.Token(operation.barrier)
-        case op.Choose():
-            return operation.options[0]
-        case op.Wait():
-            return False if has_answer(operation) else None
-        case op.Init() | op.Inval() | op.Transaction() | op.Load() | op.Touch() | op.Store() | op.Group():
-            return None
-        case op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
-            return None
-        case op.Setmaxnreg():
-            return None
-        case _:
-            assert_never(operation)
+    effects = effects_of(operation)
+    if effects.chooses is not None:
+        return effects.chooses.options[0]
+    if effects.waits is not None:
+        return False if effects.answers else None
+    return op.Token(effects.signal.barrier) if isinstance(effects.signal, op.Arrive) else None

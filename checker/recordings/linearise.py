@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import assert_never
 
 from sm90_verify.counterexample.trace import reason
 from sm90_verify.engines.search.packed import PackedMachine, Successors, Violations, pack
@@ -23,6 +22,7 @@ from sm90_verify.recordings.lower import Plan
 from sm90_verify.recordings.run import Event, Run
 from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.memory import Access
 
 NEVER = 1 << 63
@@ -115,25 +115,16 @@ class _Search:
 
     def _timeless(self, role: str, event: Event) -> Event:
         """setmaxnreg is left out on the GPU: the model may grant registers at any time that the programs allow."""
-        left_out = isinstance(self.model.nodes[role][event.node].operation, op.Setmaxnreg)
+        left_out = effects_of(self.model.nodes[role][event.node].operation).registers is not None
         return replace(event, before=0, after=NEVER) if left_out else event
 
     def _over(self, role: str, node: int, after: int) -> int:
         """The time at which the effect is certain, by the clock."""
-        operation = self.model.nodes[role][node].operation
-        match operation:
-            case op.Arrive(cta=cta):
-                late = cta >= 0
-            case op.Touch(kind=kind):
-                late = kind == "write"
-            case op.Setmaxnreg() | op.Transaction() | op.Load() | op.Store() | op.Fence() | op.Init() | op.Inval():
-                late = True
-            case None | op.Wait() | op.Group() | op.Choose():
-                late = False
-            case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
-                late = False
-            case _:
-                assert_never(operation)
+        effects = effects_of(self.model.nodes[role][node].operation)
+        signal = effects.signal
+        late = bool(effects.shows and effects.meets is None) or effects.registers is not None
+        late |= signal is not None and (not isinstance(signal, op.Arrive) or signal.cta >= 0)
+        late |= any(one.access.write or one.until in ("bulk_group", "landed") for one in effects.begins)
         return NEVER if late else after + self.model.tolerance
 
     def search(self) -> Order:
@@ -237,10 +228,10 @@ class _Search:
     def _effect(
         self, role: str, node: int, content: Content, flying: tuple[tuple[str, str, int, Access], ...]
     ) -> tuple[Content, tuple[tuple[str, str, int, Access], ...]]:
-        operation = self.model.nodes[role][node].operation
-        if isinstance(operation, op.Load):
+        lands = effects_of(self.model.nodes[role][node].operation).lands
+        if lands:
             (number, _), *_ = self.model.writes[role, node]
-            new = [(access.object, barrier, number, access) for access, barrier in operation.destinations]
+            new = [(copies.write.object, copies.barrier, number, copies.write) for copies, _ in lands]
             return content, (*flying, *new)
         for number, access in self.model.writes.get((role, node), ()):
             content = _written(content, access, number)

@@ -14,12 +14,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.validate import misaligned_copy
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.limits import CTA_THREADS, SHARED_OF_CTA, WARP, WARPGROUP
 from sm90_verify.spec.ptx.memory import Access
 
@@ -50,6 +51,23 @@ CODES = (
     "nothing",
 )
 """The enumerators of `Code` in kernels/executor.cu, in order."""
+Executed: TypeAlias = (
+    op.Init
+    | op.Inval
+    | op.Wait
+    | op.Arrive
+    | op.Transaction
+    | op.Load
+    | op.Touch
+    | op.Store
+    | op.Group
+    | op.Fence
+    | op.NamedSync
+    | op.CtaSync
+    | op.WarpSync
+    | op.Setmaxnreg
+)
+"""What kernels/executor.cu can do; anything else is refused."""
 FENCES: dict[op.FenceKind, str] = {"proxy_async": "fence_proxy", "mbarrier_init": "fence_init"}
 GROUPS = 8
 """wait_group has its count in the instruction: up to 7 groups may be pending."""
@@ -185,7 +203,7 @@ def _with_threads(role: Lowered, warps: list[int]) -> tuple[Instruction, ...]:
     return tuple(replace(one, b=warps[role.cta] * WARP) if one.code == "cta_sync" else one for one in role.instructions)
 
 
-def _by_some(operation: op.Operation, threads: int) -> tuple[bool, bool]:
+def _by_some(operation: Executed, threads: int) -> tuple[bool, bool]:
     """Whether the warps of a role must meet before an operation that only some of its threads execute, and after it:
     the specification takes a role's step for one step of them all.
     """
@@ -200,7 +218,7 @@ def _by_some(operation: op.Operation, threads: int) -> tuple[bool, bool]:
             return False, operation.kind in ("bulk_wait", "bulk_wait_read")
         case op.Wait() | op.Touch() | op.Fence() | op.NamedSync() | op.CtaSync() | op.WarpSync():
             return False, False
-        case op.ClusterArrive() | op.ClusterWait() | op.Choose() | op.Setmaxnreg():
+        case op.Setmaxnreg():
             return False, False
         case _:
             assert_never(operation)
@@ -230,53 +248,32 @@ class _Lowering:
             operation = node.operation
             if len(node.successors) > 1 or operation is None:
                 raise SpecError("the executor takes no branch: give a trip count, and no try_wait", node.source)
-            match operation:
-                case op.Touch(kind="mma"):
-                    open += operation.accesses
-                    if operation.commit:
-                        groups.append(open)
-                        open = []
-                    yield from self.reads(index, operation.accesses)
-                case op.Group(kind="mma_commit"):
+            if not isinstance(operation, Executed):
+                raise SpecError(f"the executor cannot do {operation!r}")
+            if isinstance(operation, op.NamedSync) and program.me.threads % WARP:
+                why = f"bar.sync counts warps, and the executor gives {program.name} some that are not full"
+                raise SpecError(why, node.source)
+            effects = effects_of(operation)
+            operands, ends = effects.lasting("mma_group"), effects.ends
+            if isinstance(operation, op.WarpSync):
+                yield self.meet(index, program.role, self.parts[program.role])
+            elif ends is not None and ends.groups == "mma":
+                done, groups = groups[: len(groups) - ends.pending], groups[-ends.pending :] if ends.pending else []
+                yield Instruction("nothing", index)
+                for group in done:
+                    yield from self.reads(index, group)
+            elif operands or effects.commits == "mma":
+                open += operands
+                if effects.commits == "mma":
                     groups.append(open)
                     open = []
-                    yield Instruction("nothing", index)
-                case op.Group(kind="mma_wait"):
-                    done, groups = groups[: len(groups) - operation.pending], groups[-operation.pending :]
-                    groups = groups if operation.pending else []
-                    yield Instruction("nothing", index)
-                    for group in done:
-                        yield from self.reads(index, group)
-                case op.WarpSync():
-                    yield self.meet(index, program.role, self.parts[program.role])
-                case op.NamedSync() if program.me.threads % WARP:
-                    why = f"bar.sync counts warps, and the executor gives {program.name} some that are not full"
-                    raise SpecError(why, node.source)
-                case (
-                    op.Init()
-                    | op.Inval()
-                    | op.Wait()
-                    | op.Arrive()
-                    | op.Transaction()
-                    | op.Load()
-                    | op.Touch()
-                    | op.Store()
-                    | op.Group()
-                    | op.Fence()
-                    | op.NamedSync()
-                    | op.CtaSync()
-                    | op.ClusterArrive()
-                    | op.ClusterWait()
-                    | op.Choose()
-                    | op.Setmaxnreg()
-                ):
-                    before, after = _by_some(operation, program.me.threads)
-                    meeting = self.meet(index, f"{program.name}.", [program])
-                    yield from (meeting,) * before
-                    yield from self.one(program.name, index, operation)
-                    yield from (meeting,) * after
-                case _:
-                    assert_never(operation)
+                yield from self.reads(index, operands) if operands else (Instruction("nothing", index),)
+            else:
+                before, after = _by_some(operation, program.me.threads)
+                meeting = self.meet(index, f"{program.name}.", [program])
+                yield from (meeting,) * before
+                yield from self.one(program.name, index, operation)
+                yield from (meeting,) * after
             (follower,) = node.successors.values()
             if follower <= index:
                 raise SpecError("the executor takes no loop without end: give a trip count", node.source)
@@ -307,7 +304,7 @@ class _Lowering:
     def at(self, barrier: str) -> int:
         return self.regions[barrier].start
 
-    def one(self, role: str, index: int, operation: op.Operation) -> Iterable[Instruction]:
+    def one(self, role: str, index: int, operation: Executed) -> Iterable[Instruction]:
         match operation:
             case op.Wait():
                 if operation.kind != "wait":
@@ -352,8 +349,8 @@ class _Lowering:
                 yield Instruction("inval", index, self.at(operation.barrier))
             case op.Setmaxnreg():
                 yield Instruction("nothing", index)
-            case op.WarpSync() | op.ClusterArrive() | op.ClusterWait() | op.Choose():
-                raise SpecError(f"the executor cannot do {operation!r}")
+            case op.WarpSync():
+                raise AssertionError("the parts of a role meet in `role`")
             case _:
                 assert_never(operation)
 

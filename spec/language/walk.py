@@ -16,7 +16,7 @@ import inspect
 import sys
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any
 
 from sm90_verify.spec.errors import Source, SpecError, place_of, place_of_class, placed
 from sm90_verify.spec.language.declarations import RoleDeclaration, check_role
@@ -26,10 +26,10 @@ from sm90_verify.spec.language.places import innermost_user_place, next_within, 
 from sm90_verify.spec.language.snapshot import Snapshot
 from sm90_verify.spec.language.state import LAPS
 from sm90_verify.spec.model.annotate import annotate
-from sm90_verify.spec.model.flow import answers_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.phase import Phase
 
@@ -197,7 +197,7 @@ class _Walk:
             self.idle = replace(IDLE, tracks=True)
             raise _StartAgain
         self._link(node)
-        answers = answers_of(operation)
+        answers = effects_of(operation).answers
         answer = self._answer(answers) if answers else None
         if not self._replaying:
             self.held = self.held.after(operation)
@@ -309,16 +309,7 @@ class _Walk:
 
 def _told(operation: op.Operation, answer: Hashable) -> Hashable:
     """The value of the yield."""
-    match operation:
-        case op.Arrive(barrier=barrier):
-            return op.Token(barrier)
-        case op.Choose(options=options):
-            return options[int(str(answer))]
-        case op.Init() | op.Inval() | op.Wait() | op.Transaction() | op.Load() | op.Touch() | op.Store():
-            return answer
-        case op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
-            return answer
-        case op.WarpSync() | op.Setmaxnreg():
-            return answer
-        case _:
-            assert_never(operation)
+    effects = effects_of(operation)
+    if effects.chooses is not None:
+        return effects.chooses.options[int(str(answer))]
+    return op.Token(effects.signal.barrier) if isinstance(effects.signal, op.Arrive) else answer

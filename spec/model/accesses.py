@@ -17,6 +17,7 @@ from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of
 from sm90_verify.spec.ptx.groups import Held
 from sm90_verify.spec.ptx.memory import Access, describe
+from sm90_verify.spec.ptx.needs import FENCED, FOUND, LANDED, ORDERED, OVER, TAKEN
 
 
 @dataclass(frozen=True)
@@ -115,16 +116,16 @@ def race_checks(
     checks = []
     mine = describe(access)
     if any(access.conflicts(own) for own in held.in_progress()):
-        because = f"{role} starts {mine} while an asynchronous access of its own to these bytes is still in progress"
-        checks.append(Check("race", TRUE, because, access.object))
+        checks.append(Check(OVER.property, TRUE, OVER.said(role=role, access=mine), access.object))
     for other in others:
-        because = f"nothing orders {mine} by {role} after {{}} by {other.name}"
-        checks += _told_check("race", other.conflict(access), because, access.object)
+        because = ORDERED.said(access=mine, role=role, earlier="{}", other=other.name)
+        checks += _told_check(ORDERED.property, other.conflict(access), because, access.object)
     for flight in flights:
         if access.conflicts(flight.access):
-            because = f"{role} starts {mine} while a bulk copy is still writing {flight.name}"
+            need = LANDED if flight.access.write else TAKEN
+            because = need.said(role=role, access=mine, object=flight.name)
             again = kind is not None and flight.kind == kind
-            checks.append(Check("race", flight.busy, because, access.object, again))
+            checks.append(Check(need.property, flight.busy, because, access.object, again))
     return _possible(checks)
 
 
@@ -138,16 +139,12 @@ def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystand
         return []
     checks = []
     mine = describe(access)
-    because = (
-        "{} has not executed fence.proxy.async since its generic access to {}, "
-        f"and {mine} by {role} goes through the async proxy"
-    )
     if own := needing_fence(held, access, strict):
-        checks.append(Check("missing-fence", TRUE, because.format(role, own[0].object), access.object))
+        because = FENCED.said(other=role, earlier=own[0].object, access=mine, role=role)
+        checks.append(Check(FENCED.property, TRUE, because, access.object))
     for other in others:
-        checks += _told_check(
-            "missing-fence", other.unfenced(access, strict), because.format(other.name, "{}"), access.object
-        )
+        because = FENCED.said(other=other.name, earlier="{}", access=mine, role=role)
+        checks += _told_check(FENCED.property, other.unfenced(access, strict), because, access.object)
     return _possible(checks)
 
 
@@ -168,8 +165,8 @@ def stale_check(role: str, access: Access, content: Expr | None, expected: int |
     value of that content, None if nobody ever writes it there.
     """
     wrong = TRUE if content is None or expected is None else content != expected
-    because = f"{role} reads {access.object} for {tag!r} and finds other data in it"
-    return _possible([Check("stale-read", wrong, because, access.object)])
+    because = FOUND.said(role=role, object=access.object, tag=tag)
+    return _possible([Check(FOUND.property, wrong, because, access.object)])
 
 
 def _possible(checks: list[Check]) -> list[Check]:

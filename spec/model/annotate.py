@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.model.flow import answers_of
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.phase import Phase, phases_ahead
 
@@ -129,29 +129,28 @@ class _Past:
         return past if held is self.held else replace(past, held=held)
 
     def _counted(self, operation: op.Operation, node: Node, answer: Hashable) -> _Past:
-        match operation:
-            case op.Wait(barrier=barrier, phase=phase):
-                if answer is False or isinstance(phase, op.Token):
-                    return self
-                return replace(self, observed={**self.observed, barrier: self._seen(barrier) + node.distance})
+        effects, ahead = effects_of(operation), self.ahead
+        for copies, _ in effects.lands:
+            ahead = _plus(ahead, copies.barrier, -copies.bytes)
+        past = self if ahead is self.ahead else replace(self, ahead=ahead)
+        wait, choice = effects.waits, effects.chooses
+        if wait is not None and answer is not False and not isinstance(wait.phase, op.Token):
+            past = replace(past, observed={**past.observed, wait.barrier: past._seen(wait.barrier) + node.distance})
+        if choice is not None:
+            past = replace(past, choices=_plus(past.choices, choice.name, 1))
+        return past if effects.signal is None else past._signalled(effects.signal)
+
+    def _signalled(self, signal: op.Signal) -> _Past:
+        match signal:
             case op.Arrive(barrier=barrier, count=count, expect=expect):
                 arrived = _plus(self.arrived, barrier, count)
                 return replace(self, arrived=arrived, ahead=_plus(self.ahead, barrier, (expect or 0) * count))
             case op.Transaction(barrier=barrier, bytes=bytes):
                 return replace(self, ahead=_plus(self.ahead, barrier, bytes))
-            case op.Load(destinations=destinations, bytes=bytes):
-                ahead = self.ahead
-                for _, barrier in destinations:
-                    ahead = _plus(ahead, barrier, -bytes)
-                return replace(self, ahead=ahead)
-            case op.Choose(name=name):
-                return replace(self, choices=_plus(self.choices, name, 1))
-            case op.Init() | op.Inval() | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync():
-                return self
-            case op.CtaSync() | op.WarpSync() | op.ClusterArrive() | op.ClusterWait() | op.Setmaxnreg():
+            case op.Init() | op.Inval():
                 return self
             case _:
-                assert_never(operation)
+                assert_never(signal)
 
 
 def _plus(counts: Mapping[str, int], name: str, number: int) -> Mapping[str, int]:
@@ -207,7 +206,7 @@ def _wrong_with(node: Node, size: int) -> str:
     elif unknown := op.unknown(node.operation):
         return unknown
     else:
-        answers = answers_of(node.operation) or (None,)
+        answers = effects_of(node.operation).answers or (None,)
     if set(node.successors) != set(answers):
         leads = ", ".join(map(str, node.successors)) or "none"
         return f"it leads on for the answers {leads}: it needs {', '.join(map(str, answers)) or 'none'}"

@@ -15,38 +15,30 @@ from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.model.layout import Layout, Region
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import accesses_of
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.memory import Access, describe
+from sm90_verify.spec.ptx.needs import APART, UNTOUCHED
 
 
 def barriers_under(layout: Layout, operation: op.Operation | None) -> list[tuple[Access, str]]:
     """The accesses of an operation to bytes in which a barrier lies, and which. What a copy does beyond the end of its
     buffer is the business of smem-overlap.
     """
-    if isinstance(operation, op.Init | op.Inval):
-        return []
+    effects = effects_of(operation)
     return [
         (access, region.object)
-        for access in accesses_of(operation)
+        for access in (() if effects.signal is not None else effects.accesses)
         for region in layout.under.get(access.object, ())
         if access.overlaps(region.access())
     ]
 
 
-def over_a_live_barrier(role: str, access: Access, barrier: str) -> str:
-    """The sentence of an access to a live object."""
-    return (
-        f"{role} starts {describe(access)} over {barrier}, which is live: nothing but mbarrier operations may touch it "
-        "until mbarrier.inval"
-    )
-
-
 def live_checks(role: str, over: Iterable[tuple[Access, str]], barriers: Mapping[str, Mbarrier]) -> Iterator[Check]:
     """The accesses to the bytes of barriers must not start while these are live."""
     for access, barrier in over:
-        because = over_a_live_barrier(role, access, barrier)
-        yield Check("barrier-init", barriers[barrier].alive, because, barrier, halts=True)
+        because = UNTOUCHED.said(role=role, access=describe(access), barrier=barrier)
+        yield Check(UNTOUCHED.property, barriers[barrier].alive, because, barrier, halts=True)
 
 
 def undeclared_overlaps(layout: Layout, programs: Iterable[Program]) -> list[tuple[Region, Region]]:
@@ -65,3 +57,10 @@ def undeclared_overlaps(layout: Layout, programs: Iterable[Program]) -> list[tup
         return other.declaration not in layout.barriers and lives_for_a_while(one)
 
     return [pair for pair in layout.overlaps() if not in_turn(*pair) and not in_turn(*reversed(pair))]
+
+
+def overlap_of(one: Region, other: Region) -> str:
+    """The sentence about two objects that are not declared to share bytes."""
+    return APART.said(
+        one=one.object, start=one.start, stop=one.stop, other=other.object, begin=other.start, end=other.stop
+    )

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 
 
@@ -35,35 +36,34 @@ def plans_of(kernel: Kernel) -> dict[str, BarrierPlan]:
             count = arrivals.get(region.object, 1)
             plans[region.object] = BarrierPlan(max(count, 1), region.object in arrivals)
     for program, node in ((one, node) for one in kernel.programs for node in one.nodes):
-        match node.operation:
-            case op.Init() | op.Inval():
-                plan = plans[node.operation.barrier]
-                plan.inits = True
-                plan.invals |= isinstance(node.operation, op.Inval)
-                if isinstance(node.operation, op.Init):
-                    plan.most = max(plan.most, min(node.operation.count, COUNT_LIMIT))
-            case op.Arrive():
-                plan = plans[node.operation.barrier]
-                plan.most = max(plan.most, node.operation.count)
-                plan.transactions |= node.operation.expect is not None
-                plan.drops |= node.operation.kind == "drop"
-            case op.Transaction():
-                plans[node.operation.barrier].transactions = True
-            case op.Load():
-                for _, barrier in node.operation.destinations:
-                    plans[barrier].transactions = True
-            case op.Wait(phase=op.Token()):
-                plan = plans[node.operation.barrier]
+        effects = effects_of(node.operation)
+        for copies, _ in effects.lands:
+            plans[copies.barrier].transactions = True
+        if effects.signal is not None:
+            _plan_signal(plans[effects.signal.barrier], effects.signal)
+        if effects.waits is not None:
+            plan = plans[effects.waits.barrier]
+            if not isinstance(effects.waits.phase, op.Token):
+                plan.distance[program.name] = max(plan.distance.get(program.name, 0), node.distance)
+            else:
                 plan.tokens = True
                 if program.name not in plan.token_roles:
                     plan.token_roles.append(program.name)
-            case op.Wait():
-                plan = plans[node.operation.barrier]
-                plan.distance[program.name] = max(plan.distance.get(program.name, 0), node.distance)
-            case None | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync():
-                pass
-            case op.ClusterArrive() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
-                pass
-            case _:
-                assert_never(node.operation)
     return plans
+
+
+def _plan_signal(plan: BarrierPlan, signal: op.Signal) -> None:
+    match signal:
+        case op.Init():
+            plan.inits = True
+            plan.most = max(plan.most, min(signal.count, COUNT_LIMIT))
+        case op.Inval():
+            plan.inits = plan.invals = True
+        case op.Arrive():
+            plan.most = max(plan.most, signal.count)
+            plan.transactions |= signal.expect is not None
+            plan.drops |= signal.kind == "drop"
+        case op.Transaction():
+            plan.transactions = True
+        case _:
+            assert_never(signal)

@@ -10,60 +10,40 @@ from typing import assert_never
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import LocationKind
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import accesses_of
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.memory import Access
 
 
 def blocks_inside(operation: op.Operation | None) -> bool:
     """The role waits inside the operation, in a location of its own."""
-    match operation:
+    meeting = effects_of(operation).meets
+    match meeting:
         case op.CtaSync() | op.WarpSync():
             return True
         case op.NamedSync():
-            return operation.blocks
-        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Touch():
-            return False
-        case op.Store() | op.Group() | op.Fence() | op.ClusterArrive() | op.ClusterWait():
-            return False
-        case op.Choose() | op.Setmaxnreg():
+            return meeting.blocks
+        case None | op.ClusterArrive() | op.ClusterWait():
             return False
         case _:
-            assert_never(operation)
-
-
-def answers_of(operation: op.Operation) -> tuple[Hashable, ...]:
-    """The answers between which an operation leaves the choice; none if the role goes on in one way only."""
-    match operation:
-        case op.Wait(kind=kind):
-            return () if kind == "wait" else (True, False)
-        case op.Choose(options=options):
-            return tuple(range(len(options)))
-        case op.Init() | op.Inval() | op.Arrive() | op.Transaction() | op.Load() | op.Touch() | op.Store():
-            return ()
-        case op.Group() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
-            return ()
-        case op.WarpSync() | op.Setmaxnreg():
-            return ()
-        case _:
-            assert_never(operation)
+            assert_never(meeting)
 
 
 def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
-    match operation:
+    """The barrier of threads that the role comes to."""
+    meeting = effects_of(operation).meets
+    match meeting:
         case op.NamedSync():
-            return f"{program.home}bar{operation.id}"
+            return f"{program.home}bar{meeting.id}"
         case op.CtaSync():
             return f"{program.home}cta"
         case op.ClusterArrive() | op.ClusterWait():
             return "cluster"
         case op.WarpSync():
             return f"warp.{program.role}"
-        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Touch():
-            return None
-        case op.Store() | op.Group() | op.Fence() | op.Choose() | op.Setmaxnreg():
+        case None:
             return None
         case _:
-            assert_never(operation)
+            assert_never(meeting)
 
 
 def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
@@ -93,55 +73,38 @@ def final_nodes(program: Program) -> list[int]:
 
 def is_local(operation: op.Operation | None) -> bool:
     """Accesses, groups and fences: nothing that another role could need to go on."""
-    match operation:
-        case op.Touch() | op.Group() | op.Fence() | op.Store():
-            return True
-        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load():
-            return False
-        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
-            return False
-        case op.Choose() | op.Setmaxnreg():
-            return False
-        case _:
-            assert_never(operation)
+    return operation is not None and effects_of(operation).local
 
 
 def kind_of(node: Node) -> LocationKind:
     """What engines may know of a location's operation; see spec.model.machine.Location."""
-    match node.operation:
-        case None:
-            return "loop" if node.loop else "end"
-        case op.Wait(kind=kind):
-            return "wait" if kind == "wait" else "peek"
-        case op.Arrive(kind=kind):
-            return "arrive" if kind == "arrive" else "other"
-        case op.Load():
+    if node.operation is None:
+        return "loop" if node.loop else "end"
+    effects = effects_of(node.operation)
+    if effects.waits is not None:
+        return "wait" if effects.waits.kind == "wait" else "peek"
+    match effects.signal:
+        case op.Arrive(kind="arrive"):
+            return "arrive"
+        case op.Transaction(bytes=bytes) if bytes >= 0:
+            return "expect"
+        case op.Init() | op.Inval() | op.Arrive() | op.Transaction():
+            return "other"
+        case None if effects.lands:
             return "load"
-        case op.Transaction(bytes=bytes):
-            return "expect" if bytes >= 0 else "other"
-        case op.Touch() | op.Group() | op.Fence() | op.Store():
-            return "local"
-        case op.Setmaxnreg():
+        case None if effects.registers is not None:
             return "registers"
-        case op.Init() | op.Inval() | op.Choose():
-            return "other"
-        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
-            return "other"
+        case None:
+            return "local" if effects.local else "other"
         case _:
-            assert_never(node.operation)
+            assert_never(effects.signal)
 
 
 def barrier_of(operation: op.Operation | None) -> str:
     """The mbarrier that the operation itself is on, "" if it is on none; a load is on its buffers."""
-    match operation:
-        case op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction():
-            return operation.barrier
-        case None | op.Load() | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync():
-            return ""
-        case op.ClusterArrive() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
-            return ""
-        case _:
-            assert_never(operation)
+    effects = effects_of(operation)
+    on = effects.signal if effects.waits is None else effects.waits
+    return "" if on is None else on.barrier
 
 
 def parity_of(operation: op.Operation | None) -> int | None:
@@ -186,7 +149,7 @@ def waited_after(node: Node, before: tuple[str, ...], answer: Hashable, distance
 def soon(program: Program) -> list[list[Access]]:
     """By node, the accesses that can start without anything from another role: its own, and those that follow it with
     only the role's own accesses, groups and fences in between."""
-    soon = [dict.fromkeys(accesses_of(node.operation)) for node in program.nodes]
+    soon = [dict.fromkeys(effects_of(node.operation).accesses) for node in program.nodes]
     changed = True
     while changed:
         changed = False

@@ -109,3 +109,7 @@ class Kernel:
     rules: Rules = field(default_factory=Rules)
     registers: int = 168
     depth: int = 1
+
+    def registers_at(self, node: Node) -> int:
+        """Registers of each thread of a role where it is at that node."""
+        return node.held.registers or self.registers

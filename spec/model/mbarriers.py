@@ -13,8 +13,10 @@ from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.variables import AGE_WIDTH, Variables
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of, is_false, where
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
+from sm90_verify.spec.ptx.needs import SEEN
 from sm90_verify.spec.ptx.signals import optional, step_of
 from sm90_verify.spec.ptx.step import Step, Way, saturating_increment
 
@@ -29,10 +31,9 @@ class Signals:
 
     def ways(self, role: str, node: Node) -> list[Way]:
         """The ways to take an operation on a mbarrier; none if it is not one."""
-        operation = node.operation
+        effects = effects_of(node.operation)
+        operation = effects.signal
         match operation:
-            case op.Wait():
-                return self.wait_ways(role, node, operation)
             case op.Init():
                 return [self._init(role, operation)]
             case op.Inval() | op.Transaction():
@@ -42,10 +43,8 @@ class Signals:
                 b = self._observable(operation.barrier, role)
                 step = optional(step_of(b, operation, observe=self.v.kernel.rules.observation))
                 return [self.on(role, operation.barrier, step, arrives=True)]
-            case None | op.Load() | op.Touch() | op.Store() | op.Group() | op.Fence() | op.NamedSync() | op.CtaSync():
-                return []
-            case op.ClusterArrive() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
-                return []
+            case None:
+                return [] if effects.waits is None else self.wait_ways(role, node, effects.waits)
             case _:
                 assert_never(operation)
 
@@ -159,7 +158,5 @@ class Signals:
         """Barriers that have completed a phase since the role passed its wait there, before it did anything that others
         can notice: they did not need it to pass, so they could have lapped the wait."""
         for name in self.just_waited[program.name][index]:
-            because = (
-                f"{name}: it completes another phase although {program.name} may not have seen the last one: lapped"
-            )
-            yield Check("phase-lapped", self.v.unseen[program.name, name] != 0, because, name)
+            because = SEEN.said(barrier=name, role=program.name)
+            yield Check(SEEN.property, self.v.unseen[program.name, name] != 0, because, name)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sm90_verify.spec.model.barrier_bytes import undeclared_overlaps
+from sm90_verify.spec.model.barrier_bytes import overlap_of, undeclared_overlaps
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.properties import HALTING
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx.expr import TRUE, Expr, all_of, any_of, is_false
+from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.needs import APART, BALANCED, COUNTED, LANDED_AT_EXIT
 from sm90_verify.spec.ptx.step import Illegal
 
 
@@ -16,27 +18,29 @@ def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:
     """gone: by the home of a CTA, all its roles have ended."""
     layout = v.kernel.layout
     for one, other in undeclared_overlaps(layout, v.programs):
-        because = (
-            f"{one.object} [{one.start}, {one.stop}) and {other.object} [{other.start}, {other.stop}) "
-            "lie in the same bytes, which no `shares` declares"
-        )
-        yield Check("smem-overlap", TRUE, because, other.object)
+        yield Check(APART.property, TRUE, overlap_of(one, other), other.object)
     for name, count in layout.arrivals.items():
         if count < 1:
-            yield Check("barrier-init", TRUE, f"{name} is initialised with the arrival count {count}", name, True)
+            yield Check(COUNTED.property, TRUE, COUNTED.said(barrier=name, count=count), name, True)
     if v.copies:
         for key, (busy, _, _) in v.copies.items():
-            ended = gone.get(v.kernel.cluster.home(key.write.cta), TRUE)
-            if not is_false(ended):
-                whose = "all roles" if v.kernel.cluster.size == 1 else f"all roles of CTA {key.write.cta}"
-                because = f"{whose} have ended while a copy into {key.write.object} is still in flight"
-                yield Check("exit-hazard", ended & (busy != 0), because, key.write.object)
+            for access in key.accesses:
+                ended = gone.get(v.kernel.cluster.home(access.cta), TRUE)
+                if not is_false(ended):
+                    because = in_flight_at_exit(access, v.kernel.cluster.size)
+                    yield Check(LANDED_AT_EXIT.property, ended & (busy != 0), because, access.object)
         finished = all_of(gone.values())
         if not is_false(finished):
             for name, b in v.barriers.items():
                 flying = any_of(busy != 0 for key, (busy, _, _) in v.copies.items() if key.barrier == name)
-                because = f"{name}: all roles have ended and all copies landed, and its tx-count is not zero"
-                yield Check("tx-count", finished & ~flying & (b.tx != 0), because, name)
+                because = BALANCED.said(barrier=name)
+                yield Check(BALANCED.property, finished & ~flying & (b.tx != 0), because, name)
+
+
+def in_flight_at_exit(access: Access, ctas: int) -> str:
+    """The sentence about a copy into or out of the memory of a CTA whose roles have ended."""
+    roles = "all roles" if ctas == 1 else f"all roles of CTA {access.cta}"
+    return LANDED_AT_EXIT.said(roles=roles, way="into" if access.write else "from", object=access.object)
 
 
 def check_of(illegal: Illegal, thing: str) -> Check:

@@ -11,6 +11,7 @@ from sm90_verify.spec.model.flow import blocks_inside, is_local
 from sm90_verify.spec.model.machine import BarrierInfo, CopyInfo, Progress, ProgressKind, Structure
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import Expr, Field
 
 
@@ -42,10 +43,9 @@ def _is_balanced(v: Variables, name: str) -> bool:
     """
     home = next(region.cta for region in v.kernel.layout.regions if region.object == name)
     far = any(
-        barrier == name and program.me.cta != home
+        copies.barrier == name and program.me.cta != home
         for program, _, node in v.nodes()
-        if isinstance(node.operation, op.Load)
-        for _, barrier in node.operation.destinations
+        for copies, _ in effects_of(node.operation).lands
     )
     for program, _, node in v.nodes():
         operation = node.operation
@@ -55,7 +55,8 @@ def _is_balanced(v: Variables, name: str) -> bool:
                 return False
         if far and isinstance(operation, op.Arrive) and operation.barrier == name and not operation.expect:
             return False
-        goes_on = isinstance(operation, op.Arrive | op.Load | op.Transaction) or is_local(operation)
+        effects = effects_of(operation)
+        goes_on = isinstance(operation, op.Arrive | op.Transaction) or effects.lands or is_local(operation)
         counts = (node.ahead, *(drift[2] for drift in node.drift))
         if not far and not goes_on and any(ahead.get(name, 0) for ahead in counts):
             return False
@@ -74,21 +75,18 @@ def _is_plain(v: Variables, name: str, plan: BarrierPlan) -> bool:
 
 def _is_plain_on(operation: op.Operation | None, name: str) -> bool:
     """The operation does nothing to the barrier, or only what a plain one knows."""
-    match operation:
-        case op.Wait(barrier=barrier, kind=kind):
-            return barrier != name or kind != "test_wait"
+    effects = effects_of(operation)
+    if effects.waits is not None:
+        return effects.waits.barrier != name or effects.waits.kind != "test_wait"
+    match effects.signal:
         case op.Arrive(barrier=barrier, kind=kind):
             return barrier != name or kind == "arrive"
         case op.Init(barrier=barrier) | op.Inval(barrier=barrier):
             return barrier != name
-        case None | op.Transaction() | op.Load() | op.Touch() | op.Store() | op.Group() | op.Fence():
-            return True
-        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
-            return True
-        case op.Choose() | op.Setmaxnreg():
+        case None | op.Transaction():
             return True
         case _:
-            assert_never(operation)
+            assert_never(effects.signal)
 
 
 def _copy_info(v: Variables) -> Iterable[CopyInfo]:

@@ -12,7 +12,6 @@ warpgroup executes it as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import assert_never
 
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.annotate import annotate
@@ -20,7 +19,7 @@ from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
-from sm90_verify.spec.ptx.effects import accesses_of
+from sm90_verify.spec.ptx.effects import Copies, effects_of
 from sm90_verify.spec.ptx.limits import (
     BULK_ALIGNMENT,
     CTA_THREADS,
@@ -166,29 +165,20 @@ def _check_barrier_zero(programs: Sequence[Program]) -> None:
 
 def _wrong_with(operation: op.Operation | None, program: Program, programs: Sequence[Program], shape: Cluster) -> str:
     """What is wrong with one operation of a role, wherever it is executed; "" if nothing is."""
-    found: Iterable[str] = ()
-    match operation:
-        case op.Load():
-            found = _wrong_with_load(operation)
-        case op.Store():
-            found = _wrong_with_store(operation)
-        case op.Touch():
-            if operation.kind == "mma":
-                found = (_part_of_a_warpgroup(program, programs), *map(_wrong_operand, operation.accesses))
-        case op.Group():
-            if operation.kind in ("mma_commit", "mma_wait"):
-                found = (_part_of_a_warpgroup(program, programs),)
-        case op.Arrive() | op.Transaction():
-            if not -1 <= operation.cta < shape.size:
-                return f"{operation.barrier} of CTA {operation.cta}: use 0 to {shape.size - 1}"
-        case None | op.Init() | op.Inval() | op.Wait() | op.Fence() | op.NamedSync() | op.CtaSync() | op.WarpSync():
-            pass
-        case op.ClusterArrive() | op.ClusterWait() | op.Choose() | op.Setmaxnreg():
-            pass
-        case _:
-            assert_never(operation)
-    outside = (_outside(access, shape) for access in accesses_of(operation))
-    return next((wrong for wrong in (*outside, *found) if wrong), "")
+    effects = effects_of(operation)
+    if isinstance(effects.signal, op.Arrive | op.Transaction) and not -1 <= effects.signal.cta < shape.size:
+        return f"{effects.signal.barrier} of CTA {effects.signal.cta}: use 0 to {shape.size - 1}"
+    wrong = [_outside(access, shape) for access in effects.accesses]
+    wrong += [_wrong_copies(copies) for copies, _ in effects.lands]
+    sources = [one.access for one in effects.begins if one.until == "bulk_group" and one.data]
+    for name, start, stop in _in_one_piece(sources):
+        wrong.append(misaligned_copy("a bulk store of", name, start, stop - start))
+    if isinstance(operation, op.Store):
+        wrong += _wrong_with_store(operation)
+    operands = effects.lasting("mma_group")
+    if operands or "mma" in (effects.commits, effects.ends and effects.ends.groups):
+        wrong += [_part_of_a_warpgroup(program, programs), *map(_wrong_operand, operands)]
+    return next(filter(None, wrong), "")
 
 
 def _outside(access: Access, shape: Cluster) -> str:
@@ -197,21 +187,18 @@ def _outside(access: Access, shape: Cluster) -> str:
     return f"{access.object} begins at address {access.start}: use 0 or more" if access.start < 0 else ""
 
 
-def _wrong_with_load(load: op.Load) -> Iterator[str]:
-    if load.bytes < BULK_ALIGNMENT or load.bytes % BULK_ALIGNMENT:
-        yield f"a bulk copy that signals {load.bytes} bytes: use a positive multiple of {BULK_ALIGNMENT}"
-    if load.pieces < 1 or load.bytes % load.pieces:
-        yield f"a bulk copy of {load.bytes} bytes in {load.pieces} pieces: use a number that divides the bytes"
-    for access, _ in load.destinations:
-        yield misaligned_copy("a bulk copy to", access.object, access.start, access.stop - access.start)
+def _wrong_copies(copies: Copies) -> str:
+    if copies.bytes < BULK_ALIGNMENT or copies.bytes % BULK_ALIGNMENT:
+        return f"a bulk copy that signals {copies.bytes} bytes: use a positive multiple of {BULK_ALIGNMENT}"
+    if copies.pieces < 1 or copies.bytes % copies.pieces:
+        return f"a bulk copy of {copies.bytes} bytes in {copies.pieces} pieces: use a number that divides the bytes"
+    sides = [("a bulk copy to" if one.write else "a bulk copy of", one) for one in copies.accesses]
+    found = (misaligned_copy(what, one.object, one.start, one.stop - one.start) for what, one in sides)
+    return next(filter(None, found), "")
 
 
 def _wrong_with_store(store: op.Store) -> Iterator[str]:
-    """Of several buffers, those that lie one after the other are one copy; a destination that a tensormap describes may
-    begin anywhere in its tensor.
-    """
-    for name, start, stop in _in_one_piece(store.sources):
-        yield misaligned_copy("a bulk store of", name, start, stop - start)
+    """A destination that a tensormap describes may begin anywhere in its tensor."""
     if store.destination is not None and store.tensormap is None:
         yield misaligned_copy("a bulk store to", store.destination.object, store.destination.start, BULK_ALIGNMENT)
     if store.tensormap is not None:
@@ -222,7 +209,7 @@ def _wrong_with_store(store: op.Store) -> Iterator[str]:
 
 
 def _in_one_piece(sources: Iterable[Access]) -> list[tuple[str, int, int]]:
-    """(first buffer, start, stop) of bytes without a gap."""
+    """(first buffer, start, stop): buffers that lie one after the other without a gap are one copy."""
     found: list[tuple[str, int, int]] = []
     for access in sorted(sources, key=lambda one: (one.space, one.cta, one.start)):
         if found and found[-1][2] == access.start:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from sm90_verify.spec.model.accesses import Flight
@@ -15,30 +14,14 @@ from sm90_verify.spec.model.machine import Variable, VariableKind
 from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import contents, expectations
+from sm90_verify.spec.ptx.effects import Copies, effects_of
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
-from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.thread_barriers import CLUSTER_WIDTH, THREADS_WIDTH, Meeting
 
 HISTORY = 6
 """Shared choices that are remembered for roles that have not read them yet."""
 AGE_WIDTH = 2
-
-
-@dataclass(frozen=True)
-class Copies:
-    """Bulk copies of one size into one buffer that signal one barrier: one variable serves them all."""
-
-    write: Access
-    barrier: str
-    bytes: int
-    pieces: int
-
-
-def copies_of(load: op.Load) -> tuple[Copies, ...]:
-    """A copy per CTA that the load writes to."""
-    return tuple(Copies(write, barrier, load.bytes, load.pieces) for write, barrier in load.destinations)
 
 
 class Variables:
@@ -163,14 +146,13 @@ class Variables:
         read: dict[str, bool] = {}
         copies: dict[Copies, list[tuple[str, int, Hashable]]] = {}
         for program, index, node in self.nodes():
-            operation = node.operation
-            if isinstance(operation, op.Load):
-                for key in copies_of(operation):
-                    copies.setdefault(key, []).append((program.name, index, operation.tag))
-                    self._tag(key.write.object, operation.tag)
-            for access, tag in contents(operation):
+            effects = effects_of(node.operation)
+            for key, tag in effects.lands:
+                copies.setdefault(key, []).append((program.name, index, tag))
+                self._tag(key.write.object, tag)
+            for access, tag in effects.left:
                 self._tag(access.object, tag)
-            for access, tag in expectations(operation):
+            for access, tag in effects.expected:
                 read[access.object] = read.get(access.object, False) or tag is not None
         self.content: dict[str, Field] = {}
         for name, expected in read.items():
@@ -199,7 +181,9 @@ class Variables:
                 piece = self._new(f"{name}.pieces", width, 0, about, kind="pieces", of=buffer, index=number - 1)
             self.copies[key] = (busy, piece, tuple((role, node, tags[tag]) for role, node, tag in issues))
         self.flights = [
-            Flight(key.write, busy != 0, key.write.object, key) for key, (busy, _, _) in self.copies.items()
+            Flight(access, busy != 0, access.object, key)
+            for key, (busy, _, _) in self.copies.items()
+            for access in key.accesses
         ]
 
     def _tag(self, name: str, tag: Hashable) -> None:

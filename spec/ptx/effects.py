@@ -1,111 +1,231 @@
-"""What an operation does to memory: the accesses that it starts, what its reads expect, what its writes leave."""
+"""What each operation means for memory and for other operations, once and as data; what it does to a mbarrier is its
+Step (spec.ptx.signals).
+
+Everybody who asks what an operation does reads it here: the state that a thread holds (spec.ptx.groups), the compiler,
+the clocks of order, recordings, mutations. A new record needs its case here, and no reader of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import assert_never
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
 
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
 
+Until: TypeAlias = Literal["done", "mma_group", "bulk_group", "landed"]
+"""When an access is over: with its operation; when its thread has waited for the wgmma group (PTX ISA 9.7.15) or the
+bulk group (9.7.9.25.6) that it is in; when the bytes of its copy have landed, which a mbarrier tells."""
+Groups: TypeAlias = Literal["mma", "bulk"]
+Shown: TypeAlias = Literal["accesses", "inits_to_copies", "inits_to_ctas"]
+"""What a thread has done before, as others may or may not see it: its generic accesses, to the async proxy; barriers
+that it has initialised, to bulk copies, and to other CTAs."""
 
-def accesses_of(operation: op.Operation | None) -> tuple[Access, ...]:
-    """The accesses that an operation starts."""
+
+@dataclass(frozen=True)
+class Begun:
+    """One access that an operation begins.
+
+    data: of a read, the tag that it must find; of a write, the tag of what it leaves; () if neither is said. raw: an
+    access through the async proxy that follows wants a fence.proxy.async after it (8.6).
+    """
+
+    access: Access
+    until: Until = "done"
+    data: tuple[Hashable, ...] = ()
+    raw: bool = False
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Bulk copies of one size into one buffer that signal one barrier, piece by piece: alike but for what they bring.
+
+    read: the shared memory that they are taken from, if it is that of a CTA and not global memory.
+    """
+
+    write: Access
+    barrier: str
+    bytes: int
+    pieces: int
+    read: Access | None = None
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """Both are in progress until the bytes have landed."""
+        return (self.write,) if self.read is None else (self.write, self.read)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A wait for the groups of a kind, but for the `pending` newest; reads: for what they read, and not yet for what
+    they write.
+    """
+
+    groups: Groups
+    pending: int
+    reads: bool = False
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Everything that one operation does, whoever executes it.
+
+    begins: the accesses that it begins. lands: the copies that it starts, which land at any later time and then give
+    their bytes to their barriers, and the tag of what each brings. commits, ends: groups of its thread. shows: what
+    became visible. orders: all accesses of its thread before it ("release"), or only later ones do ("relaxed").
+    signal, waits, meets, chooses, registers: the operation itself, if it acts on a mbarrier, waits for one, is a
+    barrier of threads, a choice, or a request for registers. answers: between which it leaves the choice.
+    """
+
+    begins: tuple[Begun, ...] = ()
+    lands: tuple[tuple[Copies, Hashable], ...] = ()
+    commits: Groups | None = None
+    ends: Ends | None = None
+    shows: tuple[Shown, ...] = ()
+    orders: Literal["release", "relaxed"] | None = None
+    signal: op.Signal | None = None
+    waits: op.Wait | None = None
+    meets: op.Meeting | None = None
+    chooses: op.Choose | None = None
+    registers: op.Setmaxnreg | None = None
+    answers: tuple[Hashable, ...] = ()
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """Those that it begins."""
+        return tuple(one.access for one in self.begins)
+
+    @property
+    def local(self) -> bool:
+        """Accesses, groups and fences: nothing that another role could need to go on."""
+        alone = self.signal is None and self.waits is None and self.meets is None
+        return alone and self.chooses is None and self.registers is None and not self.lands
+
+    @property
+    def expected(self) -> list[tuple[Access, Hashable]]:
+        """The reads that must find data of a tag; None is any data."""
+        return [(one.access, tag) for one in self.begins if not one.access.write for tag in one.data]
+
+    @property
+    def left(self) -> list[tuple[Access, Hashable]]:
+        """The writes that are over with the operation, and the tags of what they leave in the buffers."""
+        done = [one for one in self.begins if one.access.write and one.until == "done"]
+        return [(one.access, tag) for one in done for tag in one.data]
+
+    def lasting(self, *until: Until) -> tuple[Access, ...]:
+        """The accesses that go on after the operation until one of these."""
+        return tuple(one.access for one in self.begins if one.until in until)
+
+
+NOTHING = Effects()
+
+
+def effects_of(operation: op.Operation | None) -> Effects:
+    """The effects of an operation; None, the end of a role, has none.
+
+    They are remembered with the record and not by its value: an equal one may mean something else, since a phase is an
+    int that knows its lap.
+    """
+    if operation is None:
+        return NOTHING
+    known: Effects | None = operation.__dict__.get("_effects")
+    if known is None:
+        known = _effects(operation)
+        object.__setattr__(operation, "_effects", known)
+    return known
+
+
+def _effects(operation: op.Operation) -> Effects:
     match operation:
-        case op.Touch():
-            return operation.accesses
-        case op.Load():
-            return tuple(write for write, _ in operation.destinations)
-        case op.Store():
-            return operation.reads if operation.destination is None else (*operation.reads, operation.destination)
         case op.Init() | op.Inval():
-            return () if operation.write is None else (operation.write,)
-        case None | op.Wait() | op.Arrive() | op.Transaction() | op.Group() | op.Fence():
-            return ()
-        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
-            return ()
-        case op.Choose() | op.Setmaxnreg():
-            return ()
-        case _:
-            assert_never(operation)
-
-
-def outlasts(operation: op.Operation) -> bool:
-    """The accesses that the role itself starts go on after it, until it waits for their group."""
-    match operation:
+            return _lifetime(operation)
+        case op.Arrive():
+            return Effects(orders="release", signal=operation)
+        case op.Transaction():
+            return Effects(signal=operation)
+        case op.Wait():
+            return Effects(waits=operation, answers=() if operation.kind == "wait" else (True, False))
+        case op.Load():
+            return _load(operation)
         case op.Touch():
-            return _outlasts(operation)
+            return _touch(operation)
         case op.Store():
-            return True
-        case op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Group():
-            return False
-        case op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
-            return False
-        case op.Choose() | op.Setmaxnreg():
-            return False
+            return _store(operation)
+        case op.Group():
+            return _group(operation)
+        case op.Fence():
+            return _fence(operation)
+        case op.ClusterArrive(release=True):
+            return Effects(meets=operation, orders="release", shows=("inits_to_ctas",))
+        case op.ClusterArrive():
+            return Effects(meets=operation, orders="relaxed")
+        case op.NamedSync() | op.CtaSync():
+            return Effects(meets=operation, orders="release")
+        case op.WarpSync() | op.ClusterWait():
+            return Effects(meets=operation)
+        case op.Choose():
+            return Effects(chooses=operation, answers=tuple(range(len(operation.options))))
+        case op.Setmaxnreg():
+            return Effects(registers=operation)
         case _:
             assert_never(operation)
 
 
-def _outlasts(touch: op.Touch) -> bool:
+def _lifetime(operation: op.Init | op.Inval) -> Effects:
+    """Both write the bytes of the barrier; after init they are those of a live object, which no data may touch."""
+    if operation.write is None:
+        return Effects(signal=operation)
+    begun = Begun(operation.write, data=(None,), raw=isinstance(operation, op.Inval))
+    return Effects((begun,), signal=operation)
+
+
+def _load(load: op.Load) -> Effects:
+    copies = [Copies(write, barrier, load.bytes, load.pieces) for write, barrier in load.destinations]
+    begins = tuple(Begun(one.write, "landed") for one in copies)
+    return Effects(begins, tuple((one, load.tag) for one in copies))
+
+
+def _store(store: op.Store) -> Effects:
+    told = zip(store.sources, store.tags, strict=True)
+    others = [one for one in (store.tensormap, store.destination) if one is not None]
+    reads = tuple(Begun(access, "bulk_group", (tag,)) for access, tag in told)
+    return Effects((*reads, *(Begun(access, "bulk_group") for access in others)))
+
+
+def _touch(touch: op.Touch) -> Effects:
+    told = [(access, (tag,)) for access, tag in zip(touch.accesses, touch.tags, strict=True)]
     match touch.kind:
         case "read" | "write":
-            return False
+            return Effects(tuple(Begun(access, data=tag, raw=True) for access, tag in told))
         case "mma":
-            return True
+            begins = tuple(Begun(access, "mma_group", tag) for access, tag in told)
+            return Effects(begins, commits="mma" if touch.commit else None)
         case _:
             assert_never(touch.kind)
 
 
-def expectations(operation: op.Operation | None) -> list[tuple[Access, Hashable]]:
-    """The reads of an operation that must find data of a tag; None is any data."""
-    match operation:
-        case op.Touch():
-            return _expected(operation)
-        case op.Store():
-            return list(zip(operation.sources, operation.tags, strict=True))
-        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Group():
-            return []
-        case op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync():
-            return []
-        case op.Choose() | op.Setmaxnreg():
-            return []
+def _group(group: op.Group) -> Effects:
+    match group.kind:
+        case "mma_commit":
+            return Effects(commits="mma")
+        case "bulk_commit":
+            return Effects(commits="bulk")
+        case "mma_wait":
+            return Effects(ends=Ends("mma", group.pending))
+        case "bulk_wait":
+            return Effects(ends=Ends("bulk", group.pending))
+        case "bulk_wait_read":
+            return Effects(ends=Ends("bulk", group.pending, reads=True))
         case _:
-            assert_never(operation)
+            assert_never(group.kind)
 
 
-def _expected(touch: op.Touch) -> list[tuple[Access, Hashable]]:
-    match touch.kind:
-        case "read" | "mma":
-            return list(zip(touch.accesses, touch.tags, strict=True))
-        case "write":
-            return []
+def _fence(fence: op.Fence) -> Effects:
+    match fence.kind:
+        case "proxy_async":
+            return Effects(shows=("accesses", "inits_to_copies", "inits_to_ctas"))
+        case "mbarrier_init":
+            return Effects(shows=("inits_to_copies", "inits_to_ctas"))
         case _:
-            assert_never(touch.kind)
-
-
-def contents(operation: op.Operation | None) -> list[tuple[Access, Hashable]]:
-    """The writes of an operation that are over with it, and the tags of what they leave in the buffers."""
-    match operation:
-        case op.Touch():
-            return _left(operation)
-        case op.Init() | op.Inval():
-            return [] if operation.write is None else [(operation.write, None)]
-        case None | op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.Group():
-            return []
-        case op.Store() | op.Fence() | op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait():
-            return []
-        case op.WarpSync() | op.Choose() | op.Setmaxnreg():
-            return []
-        case _:
-            assert_never(operation)
-
-
-def _left(touch: op.Touch) -> list[tuple[Access, Hashable]]:
-    match touch.kind:
-        case "read" | "mma":
-            return []
-        case "write":
-            return list(zip(touch.accesses, touch.tags, strict=True))
-        case _:
-            assert_never(touch.kind)
+            assert_never(fence.kind)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import Effects, Ends, Groups, effects_of
 from sm90_verify.spec.ptx.limits import BULK_GROUPS, MMA_GROUPS
 from sm90_verify.spec.ptx.memory import Access
 
@@ -52,80 +53,40 @@ class Held:
 
     def after(self, operation: op.Operation) -> Held:
         """What is held after the thread has executed the operation."""
-        held = self._next(operation)
-        return held._released(operation) if self.tracks else held
+        effects = effects_of(operation)
+        held = self._shown(effects) if effects.shows else self
+        held = held._begun(effects) if effects.begins else held
+        held = held._committed(effects.commits) if effects.commits is not None else held
+        held = held._ended(effects.ends) if effects.ends is not None else held
+        if isinstance(effects.signal, op.Init):
+            held = held._initialised(effects.signal.barrier)
+        if effects.registers is not None:
+            held = replace(held, registers=effects.registers.registers)
+        return held._ordered(effects) if self.tracks else held
 
-    def _released(self, operation: op.Operation) -> Held:
-        """Keeps account of what a release orders: arrivals of any kind release at least at CTA scope, and are taken to
-        do so for the cluster.
-        """
-        match operation:
-            case op.Touch(kind="read" | "write"):
-                return replace(self, recent=_unique((*self.recent, *operation.accesses)))
-            case op.Init(write=write) | op.Inval(write=write):
-                return self if write is None else replace(self, recent=_unique((*self.recent, write)))
-            case op.ClusterArrive(release=False):
-                return replace(self, recent=(), unordered=_unique((*self.unordered, *self.recent)))
-            case op.Arrive() | op.NamedSync() | op.CtaSync() | op.ClusterArrive():
-                return replace(self, recent=(), unordered=())
-            case op.Wait() | op.Transaction() | op.Load() | op.Touch() | op.Store():
-                return self
-            case op.Group() | op.Fence() | op.ClusterWait() | op.WarpSync() | op.Choose() | op.Setmaxnreg():
-                return self
-            case _:
-                assert_never(operation)
+    def _begun(self, effects: Effects) -> Held:
+        bulk = effects.lasting("bulk_group")
+        raw = tuple(one.access for one in effects.begins if one.raw)
+        return replace(
+            self,
+            fresh_mma=_unique((*self.fresh_mma, *effects.lasting("mma_group"))),
+            fresh_reads=_unique((*self.fresh_reads, *(access for access in bulk if not access.write))),
+            fresh_writes=_unique((*self.fresh_writes, *(access for access in bulk if access.write))),
+            unfenced=_unique((*self.unfenced, *raw)),
+        )
 
-    def _next(self, operation: op.Operation) -> Held:
-        match operation:
-            case op.Touch():
-                return self._touched(operation)
-            case op.Store():
-                writes = () if operation.destination is None else (operation.destination,)
-                return replace(
-                    self,
-                    fresh_reads=_unique((*self.fresh_reads, *operation.reads)),
-                    fresh_writes=_unique((*self.fresh_writes, *writes)),
-                )
-            case op.Group():
-                return self._grouped(operation)
-            case op.Fence():
-                return self._fenced(operation)
-            case op.ClusterArrive():
-                return replace(self, hidden_inits=()) if operation.release else self
-            case op.Init():
-                return replace(
-                    self,
-                    unfenced_inits=tuple(dict.fromkeys((*self.unfenced_inits, operation.barrier))),
-                    hidden_inits=tuple(dict.fromkeys((*self.hidden_inits, operation.barrier))),
-                )
-            case op.Setmaxnreg():
-                return replace(self, registers=operation.registers)
-            case op.Inval(write=write):
-                return self if write is None else replace(self, unfenced=_unique((*self.unfenced, write)))
-            case op.Wait() | op.Arrive() | op.Transaction() | op.Load() | op.NamedSync() | op.CtaSync():
-                return self
-            case op.ClusterWait() | op.WarpSync() | op.Choose():
-                return self
-            case _:
-                assert_never(operation)
+    def _initialised(self, barrier: str) -> Held:
+        return replace(
+            self,
+            unfenced_inits=tuple(dict.fromkeys((*self.unfenced_inits, barrier))),
+            hidden_inits=tuple(dict.fromkeys((*self.hidden_inits, barrier))),
+        )
 
-    def _touched(self, touch: op.Touch) -> Held:
-        match touch.kind:
+    def _committed(self, groups: Groups) -> Held:
+        match groups:
             case "mma":
-                held = replace(self, fresh_mma=_unique((*self.fresh_mma, *touch.accesses)))
-                return held.after(op.Group("mma_commit")) if touch.commit else held
-            case "read" | "write":
-                return replace(self, unfenced=_unique((*self.unfenced, *touch.accesses)))
-            case _:
-                assert_never(touch.kind)
-
-    def _grouped(self, group: op.Group) -> Held:
-        match group.kind:
-            case "mma_commit":
                 return replace(self, mma=_at_most((*self.mma, self.fresh_mma), MMA_GROUPS), fresh_mma=())
-            case "mma_wait":
-                return replace(self, mma=_newest(self.mma, group.pending))
-            case "bulk_commit":
+            case "bulk":
                 return replace(
                     self,
                     bulk_reads=_at_most((*self.bulk_reads, self.fresh_reads), BULK_GROUPS),
@@ -133,23 +94,44 @@ class Held:
                     fresh_reads=(),
                     fresh_writes=(),
                 )
-            case "bulk_wait_read":
-                done = max(0, len(self.bulk_reads) - group.pending)
+            case _:
+                assert_never(groups)
+
+    def _ended(self, ends: Ends) -> Held:
+        match ends.groups:
+            case "mma":
+                return replace(self, mma=_newest(self.mma, ends.pending))
+            case "bulk" if ends.reads:
+                done = max(0, len(self.bulk_reads) - ends.pending)
                 return replace(self, bulk_reads=((),) * done + self.bulk_reads[done:])._without_finished_groups()
-            case "bulk_wait":
-                reads, writes = _newest(self.bulk_reads, group.pending), _newest(self.bulk_writes, group.pending)
+            case "bulk":
+                reads, writes = _newest(self.bulk_reads, ends.pending), _newest(self.bulk_writes, ends.pending)
                 return replace(self, bulk_reads=reads, bulk_writes=writes)._without_finished_groups()
             case _:
-                assert_never(group.kind)
+                assert_never(ends.groups)
 
-    def _fenced(self, fence: op.Fence) -> Held:
-        match fence.kind:
-            case "proxy_async":
-                return replace(self, unfenced=(), unfenced_inits=(), hidden_inits=())
-            case "mbarrier_init":
-                return replace(self, unfenced_inits=(), hidden_inits=())
+    def _shown(self, effects: Effects) -> Held:
+        return replace(
+            self,
+            unfenced=() if "accesses" in effects.shows else self.unfenced,
+            unfenced_inits=() if "inits_to_copies" in effects.shows else self.unfenced_inits,
+            hidden_inits=() if "inits_to_ctas" in effects.shows else self.hidden_inits,
+        )
+
+    def _ordered(self, effects: Effects) -> Held:
+        """Keeps account of what a release orders: arrivals of any kind release at least at CTA scope, and are taken to
+        do so for the cluster.
+        """
+        match effects.orders:
+            case "release":
+                return replace(self, recent=(), unordered=())
+            case "relaxed":
+                return replace(self, recent=(), unordered=_unique((*self.unordered, *self.recent)))
+            case None:
+                recent = effects.lasting("done")
+                return replace(self, recent=_unique((*self.recent, *recent))) if recent else self
             case _:
-                assert_never(fence.kind)
+                assert_never(effects.orders)
 
     def _without_finished_groups(self) -> Held:
         """Leading groups of which nothing is in progress any more; the rest keeps its order and number."""

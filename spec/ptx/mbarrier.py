@@ -98,7 +98,7 @@ def expect_tx(b: Mbarrier, count: int) -> Step:
         completes=FALSE,
         illegal=(
             _dead(b),
-            Illegal("tx-count", _out_of_range(tx, count), "the tx-count leaves its range of +-(2^20-1) bytes"),
+            _out_of_range(tx, count),
             Illegal(
                 "tx-count",
                 (b.pending == 0) & (tx == 0),
@@ -119,7 +119,7 @@ def complete_tx(b: Mbarrier, count: int) -> Step:
         tx,
         (
             _dead(b),
-            Illegal("tx-count", _out_of_range(tx, count), "the tx-count leaves its range of +-(2^20-1) bytes"),
+            _out_of_range(tx, count),
             Illegal(
                 "tx-count",
                 (b.pending == 0) & _negative(tx),
@@ -144,10 +144,7 @@ def arrive_expect_tx(b: Mbarrier, count: int, arrivals: int = 1, *, observe: boo
     """
     tx = b.tx + Lit(count * arrivals, b.tx.width)
     step = _arrive_on(b, b.expected, tx, arrivals, observe)
-    out_of_range = Illegal(
-        "tx-count", _out_of_range(tx, count * arrivals), "the tx-count leaves its range of +-(2^20-1) bytes"
-    )
-    return replace(step, illegal=(*step.illegal, out_of_range))
+    return replace(step, illegal=(*step.illegal, _out_of_range(tx, count * arrivals)))
 
 
 def arrive_no_complete(b: Mbarrier, count: int = 1, *, observe: bool = True) -> Step:
@@ -169,8 +166,7 @@ def arrive_drop(b: Mbarrier, count: int = 1, expect: int = 0, *, observe: bool =
         b.expected <= Lit(count, b.expected.width),
         "arrive_drop leaves a barrier that expects no arrival at all",
     )
-    out_of_range = Illegal("tx-count", _out_of_range(tx, expect), "the tx-count leaves its range of +-(2^20-1) bytes")
-    return replace(step, illegal=(*step.illegal, empty, out_of_range))
+    return replace(step, illegal=(*step.illegal, empty, _out_of_range(tx, expect)))
 
 
 def cp_async_arrive(b: Mbarrier) -> Step:
@@ -329,10 +325,11 @@ def _negative(tx: Expr) -> Expr:
     return (tx & Lit(1 << tx.width - 1, tx.width)) != 0
 
 
-def _out_of_range(tx: Expr, moved: int) -> Expr:
-    """The tx-count, which has just moved by so many bytes: by more than its range, it wraps around."""
+def _out_of_range(tx: Expr, moved: int) -> Illegal:
+    """The tx-count, which has just moved by so many bytes, is out of its range: by more than that, it wraps around."""
+    because = "the tx-count leaves its range of +-(2^20-1) bytes"
     if moved > 2 * COUNT_LIMIT:
-        return TRUE
+        return Illegal("tx-count", TRUE, because)
     limit = Lit(min(COUNT_LIMIT, (1 << tx.width - 1) - 1), tx.width)
     magnitude = where(_negative(tx), Lit(0, tx.width) - tx, tx)
-    return magnitude > limit
+    return Illegal("tx-count", magnitude > limit, because)

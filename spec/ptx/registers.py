@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit
+from sm90_verify.spec.ptx.needs import GRANTED
 from sm90_verify.spec.ptx.operations import Setmaxnreg
 from sm90_verify.spec.ptx.step import Illegal, Way
 
@@ -35,5 +36,4 @@ def never_granted(role: str, free: Field, need: int, over: Expr) -> list[Illegal
     """The pool has too few registers, and nobody will execute setmaxnreg.dec any more (`over`)."""
     if need <= 0:
         return []
-    because = f"{role} needs {need} more registers than it has, and nobody can give back as many any more"
-    return [Illegal("register-pool", (free < Lit(need, free.width)) & over, because)]
+    return [GRANTED.unmet((free < Lit(need, free.width)) & over, role=role, registers=need)]

@@ -6,8 +6,10 @@ from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import Clock, join
 from sm90_verify.spec.model.flow import before_dec
-from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.model.state_checks import in_flight_at_exit
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.needs import BEGUN, GRANTED, LANDED_AT_EXIT, THERE
 from sm90_verify.spec.ptx.numbers import change_registers
 
 # ---------------------------------------------------------------- start and exit
@@ -26,8 +28,7 @@ def must_have_begun(run: Progress, role: int, cta: int, thing: str) -> None:
     """Unless all CTAs have met before the roles begin, the operation must be after something that the CTA did."""
     if run.plan.kernel.rules.met or any(run.state.clock[role][other] for other in run.plan.homes[cta]):
         return
-    because = f"CTA {cta} may not have started yet: no barrier.cluster shows that its shared memory exists"
-    run.fail("exit-hazard", because, thing, run.now(role), (role, run.state.at[role]))
+    run.fail(BEGUN.property, BEGUN.said(cta=cta), thing, run.now(role), (role, run.state.at[role]))
 
 
 def role_ends(run: Progress, role: int) -> None:
@@ -43,8 +44,8 @@ def role_ends(run: Progress, role: int) -> None:
     for flights in run.state.flights:
         for barrier, (stage, issuer, event) in flights.items():
             load = run.plan.moves[issuer][run.node_of(issuer, event)]
-            for use, number in zip(load.uses, load.things, strict=True):
-                if number == barrier and regions[use.access.object] == cta:
+            for use in load.uses:
+                if use.lands == barrier and regions[use.access.object] == cta:
                     look_at_flight(run, use.access, barrier, stage, issuer, event)
 
 
@@ -56,14 +57,14 @@ def look_at_flight(run: Progress, access: Access, barrier: int, stage: int, role
     if ends[run.roles + barrier] > stage:
         return
     reached = ends if ends[role] > event else join(ends, run.clock_at(role, event + 1))
-    because = f"all roles have ended while a copy into {access.object} is still in flight"
-    run.fail("exit-hazard", because, access.object, reached, late=(role, event, barrier))
+    because = in_flight_at_exit(access, len(run.plan.homes))
+    run.fail(LANDED_AT_EXIT.property, because, access.object, reached, late=(role, event, barrier))
 
 
 def _gone(run: Progress, role: int, cta: int, ends: Clock) -> None:
     event, node = run.state.reached[cta][role]
-    because = f"{run.plan.programs[role].name} reaches into CTA {cta}, which may have exited: its shared memory is gone"
-    run.fail("exit-hazard", because, "", join(ends, run.clock_at(role, event)), (role, node))
+    because = THERE.said(role=run.plan.programs[role].name, cta=cta)
+    run.fail(THERE.property, because, "", join(ends, run.clock_at(role, event)), (role, node))
 
 
 def _is_gone(run: Progress, cta: int) -> bool:
@@ -85,9 +86,9 @@ def registers(run: Progress, role: int, move: Move) -> bool:
     request is granted in the end needs that nobody gives back registers only after somebody was granted some.
     """
     state, program, plan = run.state, run.plan.programs[role], run.plan
-    change, cta = move.node.operation, program.me.cta
-    assert isinstance(change, op.Setmaxnreg)
-    before = move.node.held.registers or plan.kernel.registers
+    change, cta = effects_of(move.node.operation).registers, program.me.cta
+    assert change is not None
+    before = plan.kernel.registers_at(move.node)
     left, violates = change_registers(state.free[cta], before, program.me.threads, change)
     for property, because in violates:
         run.fail(property, because, "registers", run.now(role), (role, state.at[role]))
@@ -111,7 +112,9 @@ def look_at_requests(run: Progress) -> None:
     programs, state = run.plan.programs, run.state
     for role, program in enumerate(programs):
         others = [other for other in run.plan.homes[program.me.cta] if other != role]
-        waits = run.plan.moves[role][state.at[role]].kind == "registers"
-        if waits and not any(state.at[other] in before_dec(programs[other]) for other in others):
-            because = f"{program.name} needs more registers than it has, and nobody can give back as many any more"
-            run.fail("register-pool", because, "registers", run.everything(), happened=True)
+        node = run.plan.moves[role][state.at[role]].node
+        change = effects_of(node.operation).registers
+        if change is not None and not any(state.at[other] in before_dec(programs[other]) for other in others):
+            need = (change.registers - run.plan.kernel.registers_at(node)) * program.me.threads
+            because = f"registers: {GRANTED.said(role=program.name, registers=need)}"
+            run.fail(GRANTED.property, because, "registers", run.everything(), happened=True)

@@ -7,18 +7,19 @@ from collections.abc import Hashable
 from sm90_verify.engines.order import ctas, phases, signals
 from sm90_verify.engines.order.plan import Move, Use
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.numbers import apply
 
 
 def land(run: Progress, role: int, move: Move) -> None:
     """The copy lands, in this run as soon as it can; the event that issued it is the last one of the role."""
-    for number, use, leaves in zip(move.things, move.uses, move.leaves, strict=True):
+    for number, leaves in zip(move.things, move.leaves, strict=True):
         stage = run.state.barriers[number].stage
         _land_one(run, role, move, number)
         if run.halted:
             return
-        _landed(run, role, use, number, stage, run.state.done[role] - 1)
+        for use in move.uses:
+            if use.lands == number:
+                _landed(run, role, use, number, stage, run.state.done[role] - 1)
         leave(run.state.content, leaves)
 
 
@@ -28,11 +29,10 @@ def _land_one(run: Progress, role: int, move: Move, number: int) -> None:
     event = state.done[role] - 1
     node = state.log[-1][1]
     stage, clock = barrier.stage, run.now(role)
-    load = move.node.operation
-    assert isinstance(load, op.Load) and move.operation is not None
+    assert move.operation is not None
     if use.invals:
         barrier.used[role] = event
-    for piece in range(load.pieces):
+    for piece in range(move.pieces):
         if barrier.stage != stage:
             because = f"{use.name} completes a phase between two pieces of one copy"
             run.diverge("tx-count", because, use.name, signals.within(run, role, number), None)

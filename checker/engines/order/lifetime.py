@@ -8,7 +8,8 @@ from sm90_verify.engines.order import memory, phases, signals
 from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, join
-from sm90_verify.spec.model.barrier_bytes import over_a_live_barrier
+from sm90_verify.spec.ptx.memory import describe
+from sm90_verify.spec.ptx.needs import UNTOUCHED
 from sm90_verify.spec.ptx.numbers import apply
 
 
@@ -62,7 +63,7 @@ def must_be_dead(run: Progress, role: int, move: Move) -> None:
     for access, number in move.over_barriers:
         if run.state.barriers[number].parts.alive:
             name = run.plan.barriers[number].name
-            because = over_a_live_barrier(run.plan.programs[role].name, access, name)
+            because = UNTOUCHED.said(role=run.plan.programs[role].name, access=describe(access), barrier=name)
             reached = signals.behind(run, role, number)
             run.fail("barrier-init", because, name, reached, (role, run.state.at[role]), happened=True)
 

@@ -11,8 +11,10 @@ from typing import assert_never
 from sm90_verify.engines.order.plan import MeetingUse, Move
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, Clock, MeetingState, join
+from sm90_verify.spec.model.flow import blocks_inside
 from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.needs import ALIGNED
 from sm90_verify.spec.ptx.numbers import Met
 
 
@@ -34,12 +36,11 @@ def meet(run: Progress, role: int, move: Move) -> None:
     meeting.arrived, meeting.count = met.arrived, met.opened
     meeting.shared = join(meeting.shared, run.publish(role))
     meeting.members = (*meeting.members, role)
-    if isinstance(operation, op.ClusterArrive):
-        if operation.release:
-            for barrier in state.barriers:
-                if barrier.hidden.get(role) == NEVER:
-                    barrier.hidden[role] = state.done[role]
-    elif not isinstance(operation, op.NamedSync) or operation.blocks:
+    if "inits_to_ctas" in move.shows:
+        for barrier in state.barriers:
+            if barrier.hidden.get(role) == NEVER:
+                barrier.hidden[role] = state.done[role]
+    if blocks_inside(operation):
         state.inside[role] = number
     if met.completes:
         _release(run, number, role)
@@ -65,15 +66,15 @@ def _must_be_together(run: Progress, role: int, move: Move, sync: op.NamedSync) 
     if program.me.threads % 32 == 0:
         return
     here = str(move.node.source)
-    because = f"{name}: the threads of {program.role} execute an aligned barrier at two places"
+    because = f"{name}: {ALIGNED.said(role=program.role)}"
     for (other, place), (event, blocks) in meeting.places.items():
         if other == role or run.plan.programs[other].role != program.role or place == here:
             continue
         if blocks:
             reached = join(run.now(role), run.clock_at(other, event + 1))
-            run.fail("named-barrier", because, name, reached, (role, state.at[role]))
+            run.fail(ALIGNED.property, because, name, reached, (role, state.at[role]))
         elif sync.blocks and state.clock[role][other] <= event:
-            run.diverge("named-barrier", because, name, run.now(role), (role, state.at[role]))
+            run.diverge(ALIGNED.property, because, name, run.now(role), (role, state.at[role]))
     meeting.places[role, here] = (state.done[role], sync.blocks)
 
 

@@ -9,14 +9,12 @@ are concerned.
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from sm90_verify.engines.order import ctas, landing, signals
 from sm90_verify.engines.order.plan import Move, Use
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, RunState, Spans, join
-from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.memory import describe
+from sm90_verify.spec.ptx.memory import Access, describe
+from sm90_verify.spec.ptx.needs import FENCED, FOUND, INSIDE, LANDED, ORDERED, OVER, TAKEN
 
 
 def access(run: Progress, role: int, move: Move) -> None:
@@ -31,12 +29,12 @@ def access(run: Progress, role: int, move: Move) -> None:
     _must_find(run, role, move)
     for use in move.uses:
         spans = state.regions[use.bytes].setdefault(role, Spans())
-        end = NEVER if move.lasting else event
+        end = NEVER if use.lasting else event
         if use.write:
             spans.write, spans.wrote = max(spans.write, end), event
         else:
             spans.read, spans.began = max(spans.read, end), event
-        if not move.lasting and move.kind != "init":
+        if use.raw:
             state.raw[role][use.bytes] = None
             if use.write:
                 spans.raw_write = NEVER
@@ -50,35 +48,30 @@ def _must_find(run: Progress, role: int, move: Move) -> None:
     state = run.state
     for buffer, tag in move.wants:
         if state.content.get(buffer) != tag:
-            because = f"{run.plan.programs[role].name} reads {buffer} for {tag!r} and finds other data in it"
-            run.fail("stale-read", because, buffer, run.now(role), (role, state.at[role]))
+            because = FOUND.said(role=run.plan.programs[role].name, object=buffer, tag=tag)
+            run.fail(FOUND.property, because, buffer, run.now(role), (role, state.at[role]))
 
 
 def load(run: Progress, role: int, move: Move) -> None:
     """A bulk copy is issued."""
-    for use, barrier in zip(move.uses, move.things, strict=True):
+    for use in move.uses:
         look_back(run, role, use)
-        signals.may_signal(run, role, barrier)
+        signals.may_signal(run, role, use.lands)
         if use.far >= 0:
             ctas.must_have_begun(run, role, use.far, use.access.object)
         _overruns(run, role, use)
+    _must_find(run, role, move)
 
 
 def fence(run: Progress, role: int, move: Move) -> None:
     """fence.proxy.async, or fence.mbarrier_init: what the thread did before counts as fenced from this event on."""
     state, event = run.state, run.state.done[role]
     for barrier in state.barriers:
-        for ends in (barrier.unfenced, barrier.hidden):
-            if ends.get(role) == NEVER:
+        for shown, ends in (("inits_to_copies", barrier.unfenced), ("inits_to_ctas", barrier.hidden)):
+            if shown in move.shows and ends.get(role) == NEVER:
                 ends[role] = event
-    assert isinstance(move.node.operation, op.Fence)
-    match move.node.operation.kind:
-        case "mbarrier_init":
-            return
-        case "proxy_async":
-            _fence_accesses(state, role, event)
-        case _:
-            assert_never(move.node.operation.kind)
+    if "accesses" in move.shows:
+        _fence_accesses(state, role, event)
 
 
 def _fence_accesses(state: RunState, role: int, event: int) -> None:
@@ -119,10 +112,18 @@ def look_back(run: Progress, role: int, use: Use) -> None:
             known = state.done[role] if other == role else clock[other]
             loose = other != role and (known <= spans.loose_write or (use.write and known <= spans.loose_read))
             if known <= spans.write or (use.write and known <= spans.read) or loose:
-                _race(run, role, use, other, spans, known)
+                _race(run, role, use, other, number, spans, known)
             if use.asynchronous and (known <= spans.raw_write or (strict and use.write and known <= spans.raw_read)):
-                _missing_fence(run, role, use, other, spans, known)
-        _must_have_landed(run, role, use, number)
+                _missing_fence(run, role, use, other, number, spans, known)
+        if use.write or number not in plan.taken:
+            _must_have_landed(run, role, use, number)
+
+
+def _access_at(run: Progress, role: int, event: int, number: int, *, write: bool | None = None) -> Access:
+    """What an event of a role, as far as it is of one kind, has accessed in a region."""
+    move = run.plan.moves[role][run.node_of(role, event)]
+    found = (use for use in move.uses if use.bytes == number and write in (None, use.write))
+    return next(found).access
 
 
 def _must_have_landed(run: Progress, role: int, use: Use, number: int) -> None:
@@ -133,26 +134,29 @@ def _must_have_landed(run: Progress, role: int, use: Use, number: int) -> None:
             reached = run.now(role)
             if reached[other] <= event:
                 reached = join(reached, run.clock_at(other, event + 1))
-            name = plan.programs[role].name
-            because = f"{name} starts {describe(use.access)} while a bulk copy is still writing it"
+            need = TAKEN if number in plan.taken else LANDED
+            flying = _access_at(run, other, event, number).object
+            because = need.said(role=plan.programs[role].name, access=describe(use.access), object=flying)
             step = (role, state.at[role])
-            run.fail("race", because, use.access.object, reached, step, late=(other, event, barrier))
+            run.fail(need.property, because, use.access.object, reached, step, late=(other, event, barrier))
             run.suspect("stale-read", because, use.access.object, reached, step)
             run.raced = True
 
 
-def _race(run: Progress, role: int, use: Use, other: int, spans: Spans, known: int) -> None:
+def _race(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> None:
     wrote = known <= spans.write or (other != role and known <= spans.loose_write)
     begun = spans.wrote if wrote else spans.began
-    names = run.plan.programs
-    because = (
-        f"nothing orders {describe(use.access)} by {names[role].name} after the {'write' if wrote else 'read'} "
-        f"by {names[other].name}"
-    )
+    names, earlier = run.plan.programs, _access_at(run, other, begun, number, write=wrote)
+    if other == role and known <= (spans.write if wrote else spans.read) == NEVER:
+        because = OVER.said(role=names[role].name, access=describe(use.access))
+    else:
+        because = ORDERED.said(
+            access=describe(use.access), role=names[role].name, earlier=describe(earlier), other=names[other].name
+        )
     here = run.now(role)
     reached = here if known > begun or other == role else join(here, run.clock_at(other, begun))
     step = (role, run.state.at[role])
-    run.fail("race", because, use.access.object, reached, step)
+    run.fail(ORDERED.property, because, use.access.object, reached, step)
     _consequences(run, role, use, other, begun, because)
 
 
@@ -171,17 +175,16 @@ def _consequences(run: Progress, role: int, use: Use, other: int, begun: int, be
     run.suspect("stale-read", because, object, run.now(role), (role, run.state.at[role]))
 
 
-def _missing_fence(run: Progress, role: int, use: Use, other: int, spans: Spans, known: int) -> None:
+def _missing_fence(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> None:
     wrote = known <= spans.raw_write
     begun = spans.wrote if wrote else spans.began
-    names = run.plan.programs
-    because = (
-        f"{names[other].name} has not executed fence.proxy.async since its generic access to {use.access.object}, "
-        f"and {describe(use.access)} by {names[role].name} goes through the async proxy"
+    names, earlier = run.plan.programs, _access_at(run, other, begun, number, write=wrote)
+    because = FENCED.said(
+        other=names[other].name, earlier=earlier.object, access=describe(use.access), role=names[role].name
     )
     here = run.now(role)
     reached = here if known > begun or other == role else join(here, run.clock_at(other, begun + 1))
-    run.fail("missing-fence", because, use.access.object, reached, (role, run.state.at[role]))
+    run.fail(FENCED.property, because, use.access.object, reached, (role, run.state.at[role]))
 
 
 def _overruns(run: Progress, role: int, use: Use) -> None:
@@ -198,5 +201,5 @@ def _overruns(run: Progress, role: int, use: Use) -> None:
             and region.start < write.stop
             and home.stop < region.stop
         ):
-            because = f"the copy runs over the end of {home.object} into {region.object}"
-            run.fail("smem-overlap", because, write.object, run.now(role), (role, run.state.at[role]))
+            because = INSIDE.said(bytes=write.stop - write.start, object=home.object, other=region.object)
+            run.fail(INSIDE.property, because, write.object, run.now(role), (role, run.state.at[role]))

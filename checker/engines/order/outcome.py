@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import assert_never
 
-from sm90_verify.engines.order.plan import Plan, make_plan, refusal
+from sm90_verify.engines.order.plan import Plan
+from sm90_verify.engines.order.planner import make_plan, refusal
 from sm90_verify.engines.order.progress import ALTERNATIVES
 from sm90_verify.engines.order.recur import situation
 from sm90_verify.engines.order.run import Run
@@ -16,7 +16,8 @@ from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.kernel import Kernel, Program
 from sm90_verify.spec.model.properties import HALTING, PROPERTIES
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import accesses_of, contents, expectations
+from sm90_verify.spec.ptx.effects import effects_of
+from sm90_verify.spec.ptx.needs import FENCED, GOES_ON, READ_AT_EXIT, UNTOUCHED, properties_of
 
 MOST_ROUNDS, MOST_EVENTS, MOST_IN_A_PHASE = 4_000, 2_000_000, 500
 """Rounds, events, and contributions to one phase after which a run without end is given up."""
@@ -188,46 +189,17 @@ class _Walk:
 
 def applicable(kernel: Kernel) -> tuple[str, ...]:
     """The properties that the kernel could violate at all."""
-    operations = [node.operation for program in kernel.programs for node in program.nodes if node.operation is not None]
-    accesses = [(access, one) for one in operations for access in accesses_of(one)]
-    concerned = {"deadlock", *(property for one in operations for property in _concerns(one))}
-    waited = {one.barrier for one in operations if isinstance(one, op.Wait)}
-    arrives = {one.barrier for one in operations if isinstance(one, op.Arrive) and one.count}
+    operations = [node.operation for program in kernel.programs for node in program.nodes]
+    effects = [effects_of(one) for one in operations]
+    concerned = {GOES_ON.property, *(property for one in operations for property in properties_of(one))}
+    waited = {one.waits.barrier for one in effects if one.waits is not None}
+    arrives = {one.signal.barrier for one in effects if isinstance(one.signal, op.Arrive) and one.signal.count}
     if kernel.rules.observation and not waited.isdisjoint(arrives):
         concerned.add("unobserved-phase")
     if kernel.rules.strict:
-        concerned.add("exit-hazard")
-    if accesses:
-        concerned.add("race")
-    if any(tag is not None for one in operations for _, tag in (*expectations(one), *contents(one))):
-        concerned.add("stale-read")
+        concerned.add(READ_AT_EXIT.property)
     if any(barriers_under(kernel.layout, one) for one in operations):
-        concerned.add("barrier-init")
-    if len({access.proxy for access, _ in accesses}) > 1:
-        concerned.add("missing-fence")
+        concerned.add(UNTOUCHED.property)
+    if len({access.proxy for one in effects for access in one.accesses}) > 1:
+        concerned.add(FENCED.property)
     return tuple(property for property in PROPERTIES if property in concerned)
-
-
-def _concerns(operation: op.Operation) -> tuple[str, ...]:
-    """The properties that the operation can violate, beside those of its accesses."""
-    match operation:
-        case op.Init() | op.Inval():
-            return ("barrier-init",)
-        case op.Wait():
-            return ("phase-lapped",)
-        case op.Arrive():
-            return ("arrival-count",)
-        case op.Transaction():
-            return ("tx-count",)
-        case op.Load():
-            return "tx-count", "exit-hazard"
-        case op.NamedSync():
-            return ("named-barrier",)
-        case op.Setmaxnreg():
-            return ("register-pool",)
-        case op.Touch() | op.Store() | op.Group() | op.Fence() | op.Choose():
-            return ()
-        case op.CtaSync() | op.WarpSync() | op.ClusterArrive() | op.ClusterWait():
-            return ()
-        case _:
-            assert_never(operation)

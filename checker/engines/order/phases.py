@@ -16,6 +16,7 @@ from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, Contribution, join
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
+from sm90_verify.spec.ptx.needs import SEEN
 from sm90_verify.spec.ptx.numbers import Applied
 
 
@@ -103,9 +104,9 @@ def _must_have_passed(run: Progress, number: int, stage: int, clock: Clock) -> N
         role = ~who if who < 0 else who
         if seen == stage and clock[role] <= event:
             name, waiter = run.plan.barriers[number].name, run.plan.programs[role].name
-            because = f"{name}: it completes another phase although {waiter} may not have seen the last one: lapped"
+            because = SEEN.said(barrier=name, role=waiter)
             reached = join(clock, run.clock_at(role, stand))
-            run.fail("phase-lapped", because, name, reached)
+            run.fail(SEEN.property, because, name, reached)
             run.diverged = run.diverged or because
 
 

@@ -9,7 +9,9 @@ from sm90_verify.engines.order.meetings import leave, meet, role_ends
 from sm90_verify.engines.order.plan import Move, Plan
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, RunState, initial
-from sm90_verify.spec.model.barrier_bytes import undeclared_overlaps
+from sm90_verify.spec.model.barrier_bytes import overlap_of, undeclared_overlaps
+from sm90_verify.spec.model.words import listed
+from sm90_verify.spec.ptx.needs import APART, BALANCED, COUNTED, GOES_ON, READ_AT_EXIT
 
 
 class Run(Progress):
@@ -150,12 +152,10 @@ class Run(Progress):
         nothing = [0] * self.plan.width
         layout = self.plan.kernel.layout
         for one, other in undeclared_overlaps(layout, self.plan.programs):
-            because = f"{one.object} and {other.object} lie in the same bytes, which no `shares` declares"
-            self.fail("smem-overlap", because, other.object, nothing, happened=True)
+            self.fail(APART.property, overlap_of(one, other), other.object, nothing, happened=True)
         for name, count in layout.arrivals.items():
             if count < 1:
-                because = f"{name} is initialised with the arrival count {count}"
-                self.fail("barrier-init", because, name, nothing, happened=True)
+                self.fail(COUNTED.property, COUNTED.said(barrier=name, count=count), name, nothing, happened=True)
         for role in range(self.roles):
             self.may_end(role)
 
@@ -166,8 +166,7 @@ class Run(Progress):
         program = self.plan.programs[role]
         held = self.plan.moves[role][self.state.at[role]].node.held
         if self.plan.kernel.rules.strict and held.stores():
-            because = f"{program.name} ends while its bulk stores still read shared memory"
-            self.fail("exit-hazard", because, program.name, self.now(role))
+            self.fail(READ_AT_EXIT.property, READ_AT_EXIT.said(role=program.name), program.name, self.now(role))
         role_ends(self, role)
         ctas.role_ends(self, role)
 
@@ -180,14 +179,13 @@ class Run(Progress):
         for number, barrier in enumerate(self.state.barriers):
             if barrier.parts.tx and self.plan.copies:
                 name = self.plan.barriers[number].name
-                because = f"{name}: all roles have ended and all copies landed, and its tx-count is not zero"
-                self.fail("tx-count", because, name, self.everything(), happened=True)
+                self.fail(BALANCED.property, BALANCED.said(barrier=name), name, self.everything(), happened=True)
 
     def deadlock(self, stuck: tuple[str, ...]) -> None:
         """These roles can never run again."""
         self.fail(
-            "deadlock",
-            f"{' and '.join(stuck)} can never run again",
+            GOES_ON.property,
+            GOES_ON.said(roles=listed(stuck)),
             "",
             self.everything(),
             None,

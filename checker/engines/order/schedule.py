@@ -17,8 +17,10 @@ from sm90_verify.engines.violation import Violation
 from sm90_verify.result import Trace
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import LIMIT, Action, Check, Location, Machine
-from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.model.words import listed
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import evaluate
+from sm90_verify.spec.ptx.needs import GOES_ON
 
 MOST_STEPS_ON = 300
 """Steps of a schedule after it has left the run."""
@@ -183,12 +185,11 @@ class _Player:
     def _land(self, event: Event) -> None:
         """All pieces of the copy that a load has issued."""
         role, node, barrier, number = event
-        load = self.programs[~role].nodes[node].operation
-        assert isinstance(load, op.Load)
-        pieces = load.pieces if number >= 0 else 1
         signals = self.plan.barriers[barrier].name
-        object = next(write.object for write, name in load.destinations if name == signals)
-        for _ in range(pieces):
+        lands = effects_of(self.programs[~role].nodes[node].operation).lands
+        copies = next(copies for copies, _ in lands if copies.barrier == signals)
+        object = copies.write.object
+        for _ in range(copies.pieces if number >= 0 else 1):
             if self.found is None and not self.lost:
                 self._take_one(self.landings[object, signals])
 
@@ -254,7 +255,7 @@ class _Player:
                     role.name for role in self.machine.roles if not role.locations[self.state[role.counter]].final
                 )
                 if stuck:
-                    because = f"{' and '.join(stuck)} can never run again"
+                    because = GOES_ON.said(roles=listed(stuck))
                     self.found = Violation("deadlock", because, "", tuple(self.actions), False, stuck)
                 return
 

@@ -17,8 +17,10 @@ from sm90_verify.engines.order import ctas, phases
 from sm90_verify.engines.order.plan import BarrierUse, Move
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, join
+from sm90_verify.spec.model.words import words_of
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.needs import INITIALISED, SHOWN_TO_COPIES, SHOWN_TO_CTAS
 from sm90_verify.spec.ptx.numbers import apply
 from sm90_verify.spec.ptx.signals import naming_option
 from sm90_verify.spec.ptx.step import Step
@@ -64,11 +66,16 @@ def may_signal(run: Progress, role: int, number: int) -> None:
     barrier, use = state.barriers[number], run.plan.barriers[number]
     step = (role, state.at[role])
     if not barrier.parts.alive:
-        because = f"a copy signals {use.name} before its init"
-        run.fail("barrier-init", because, use.name, within(run, role, number), step, happened=True)
+        because = f"{_thing(run, role)}: {INITIALISED.said(barrier=use.name)}"
+        run.fail(INITIALISED.property, because, use.name, within(run, role, number), step, happened=True)
         return
     _must_know(run, role, number, _knowledge(run, role, number))
     _must_be_fenced(run, role, number, step)
+
+
+def _thing(run: Progress, role: int) -> str:
+    """What the role's operation is about."""
+    return words_of(run.plan.moves[role][run.state.at[role]].node)[1]
 
 
 def _must_be_fenced(run: Progress, role: int, number: int, step: tuple[int, int]) -> None:
@@ -77,9 +84,10 @@ def _must_be_fenced(run: Progress, role: int, number: int, step: tuple[int, int]
     barrier, clock = state.barriers[number], state.clock[role]
     for other, fenced in barrier.unfenced.items():
         if (state.done[role] if other == role else clock[other]) <= fenced:
-            name = run.plan.programs[other].name
-            because = f"a copy signals {use.name}, whose initialisation is not visible to it: no fence by {name}"
-            run.fail("barrier-init", because, use.name, run.now(role), step)
+            names = run.plan.programs
+            said = SHOWN_TO_COPIES.said(role=names[role].name, barrier=use.name, other=names[other].name)
+            because = f"{_thing(run, role)}: {said}"
+            run.fail(SHOWN_TO_COPIES.property, because, use.name, run.now(role), step)
 
 
 def wait(run: Progress, role: int, move: Move) -> bool:
@@ -155,9 +163,9 @@ def _must_be_visible(run: Progress, role: int, number: int) -> None:
     barrier, use, clock = run.state.barriers[number], run.plan.barriers[number], run.state.clock[role]
     for other, shown in barrier.hidden.items():
         if other != role and clock[other] <= shown:
-            name = run.plan.programs[other].name
-            because = f"{use.name} is initialised by {name} and nothing makes that visible to other CTAs"
-            run.fail("barrier-init", because, use.name, run.now(role), (role, run.state.at[role]))
+            said = SHOWN_TO_CTAS.said(barrier=use.name, other=run.plan.programs[other].name)
+            because = f"{use.name}: {said}"
+            run.fail(SHOWN_TO_CTAS.property, because, use.name, run.now(role), (role, run.state.at[role]))
 
 
 def _must_know(run: Progress, role: int, number: int, known: int) -> None:

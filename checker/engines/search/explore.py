@@ -20,6 +20,7 @@ from sm90_verify.engines.search.reached import Steps, movers_later, never_taken
 from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import LIMIT, Check, Machine
 from sm90_verify.spec.model.words import listed
+from sm90_verify.spec.ptx.needs import GOES_ON
 
 
 @dataclass
@@ -275,7 +276,7 @@ class Search:
     def _deadlock(self, stuck: tuple[int, ...], position: int) -> None:
         actions, takes = self._path(position)
         names = tuple(self.packed.machine.roles[role].name for role in sorted(takes[role] for role in stuck))
-        because = f"{listed(names)} can never run again"
+        because = GOES_ON.said(roles=listed(names))
         self.result.violations["deadlock"] = Violation("deadlock", because, "", tuple(actions), False, names)
 
     def _path(self, position: int) -> tuple[list[int], Takes]:

@@ -17,7 +17,9 @@ from sm90_verify.engines.smt.read_z3 import Term, number_in, symbol, z3_module
 from sm90_verify.engines.smt.unroll import Relation, initial_state, relation, renaming, state_terms, take
 from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import LIMIT, Check, Machine
+from sm90_verify.spec.model.words import listed
 from sm90_verify.spec.ptx.expr import evaluate
+from sm90_verify.spec.ptx.needs import GOES_ON
 
 NO_TIMEOUT = 4_294_967_295
 """What Z3 takes for no bound, in milliseconds."""
@@ -275,8 +277,7 @@ def violation_of(machine: Machine, actions: tuple[int, ...], properties: Sequenc
     able = any(take(machine, states[-1], index) is not None for index in range(len(machine.actions)))
     stuck = tuple(role.name for role in machine.roles if not role.locations[states[-1][role.counter]].final)
     if "deadlock" in properties and stuck and not able:
-        names = stuck[0] if len(stuck) == 1 else f"{', '.join(stuck[:-1])} and {stuck[-1]}"
-        return Violation("deadlock", f"{names} can never run again", "", actions, False, stuck)
+        return Violation("deadlock", GOES_ON.said(roles=listed(stuck)), "", actions, False, stuck)
     raise NotASchedule("the schedule found by Z3 violates nothing when it is executed: the readings differ")
 
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from sm90_verify.engines.search.packed import pack
 from sm90_verify.spec.model.flow import blocks_inside
 from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.model.machine import Machine, Variable, VariableKind
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import accesses_of
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.memory import Access
 
 SAME, FEWER, MORE, OTHER, OPEN = "same", "fewer", "more", "other", "open"
@@ -212,7 +212,7 @@ class _Unfinished:
             if action.location < len(nodes_of[action.role]):
                 operation = nodes_of[action.role][action.location].operation
             may = held[action.role][action.target]
-            begun = may & frozenset((action.role, access) for access in accesses_of(operation))
+            begun = may & frozenset((action.role, access) for access in effects_of(operation).accesses)
             end: Open = frozenset(((action.role, None),)) if final[action.role][action.target] else self.nothing
             self.steps.append((action.role, begun | end, may | end))
 
@@ -256,17 +256,10 @@ def _events(machine: Machine, programs: tuple[Program, ...]) -> list[Hashable]:
 
 def shown_of(role: str, operation: op.Operation | None) -> Hashable:
     """What a role shows when it begins an operation: its accesses, or its request for registers."""
-    accesses = accesses_of(operation)
-    match operation:
-        case op.Load(tag=tag):
-            return role, "Load", accesses, tag
-        case op.Touch(tags=tags) | op.Store(tags=tags):
-            return (role, type(operation).__name__, accesses, tags) if accesses else None
-        case op.Setmaxnreg():
-            return role, operation
-        case None | op.Init() | op.Inval() | op.Wait() | op.Arrive() | op.Transaction() | op.Group() | op.Fence():
-            return None
-        case op.NamedSync() | op.CtaSync() | op.ClusterArrive() | op.ClusterWait() | op.WarpSync() | op.Choose():
-            return None
-        case _:
-            assert_never(operation)
+    effects = effects_of(operation)
+    if effects.registers is not None:
+        return role, operation
+    if not effects.begins or effects.signal is not None:
+        return None
+    tags = tuple(tag for _, tag in effects.lands) or tuple(one.data for one in effects.begins)
+    return role, type(operation).__name__, effects.accesses, tags

@@ -14,12 +14,12 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from sm90_verify.engines.order.landing import leave
-from sm90_verify.engines.order.plan import Move, make_plan, refusal
+from sm90_verify.engines.order.plan import Move
+from sm90_verify.engines.order.planner import make_plan, refusal
 from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.order.state import NEVER, Clock
 from sm90_verify.evidence.mutation.behaviour import CONTENTS, FEWER, MORE, OTHER, SAME, shown_of
 from sm90_verify.spec.model.kernel import Kernel
-from sm90_verify.spec.ptx import operations as op
 
 
 @dataclass
@@ -136,11 +136,7 @@ def _accesses(run: Run, projection: str) -> list[_Access]:
 
 def _begun(run: Run, role: int, move: Move) -> Hashable:
     shown = shown_of(run.plan.programs[role].name, move.node.operation)
-    return None if shown is None else (shown, _pieces(move))
-
-
-def _pieces(move: Move) -> int:
-    return move.node.operation.pieces if isinstance(move.node.operation, op.Load) else 0
+    return None if shown is None else (shown, move.pieces)
 
 
 def _written(move: Move, holds: dict[str, Hashable]) -> Hashable:
@@ -148,4 +144,4 @@ def _written(move: Move, holds: dict[str, Hashable]) -> Hashable:
     if move.kind != "load" and all(holds.get(buffer) == tag for buffer, tag, _ in move.leaves):
         return None
     leave(holds, *move.leaves)
-    return move.leaves, _pieces(move)
+    return move.leaves, move.pieces

@@ -21,6 +21,24 @@ from sm90_verify.spec.ptx.memory import Access
 
 Atom: TypeAlias = tuple[Any, ...]
 """One operation on one object, the same whoever tells of it: what kind, and its operands."""
+Written: TypeAlias = (
+    op.Init
+    | op.Wait
+    | op.Arrive
+    | op.Transaction
+    | op.Load
+    | op.Touch
+    | op.Store
+    | op.Group
+    | op.Fence
+    | op.NamedSync
+    | op.CtaSync
+    | op.WarpSync
+    | op.ClusterArrive
+    | op.ClusterWait
+    | op.Setmaxnreg
+)
+"""What hand-written kernels do; a model with anything else is refused."""
 
 
 @dataclass(frozen=True)
@@ -273,6 +291,8 @@ def _path(plan: Plan, role: str) -> Iterator[int]:
 
 def atoms(operation: op.Operation | None) -> Iterator[Atom]:
     """What an operation of a program says, one buffer at a time."""
+    if not isinstance(operation, Written):
+        raise SpecError(f"no hand-written kernel can be held to {operation!r}")
     match operation:
         case op.Wait() if operation.kind == "wait" and not isinstance(operation.phase, op.Token):
             yield "wait", operation.barrier, int(operation.phase) & 1
@@ -309,7 +329,7 @@ def atoms(operation: op.Operation | None) -> Iterator[Atom]:
             yield "init", operation.barrier, operation.count
         case op.Setmaxnreg():
             yield f"registers_{operation.kind}", operation.registers
-        case None | op.Wait() | op.Arrive() | op.Transaction() | op.Inval() | op.Choose():
+        case op.Wait() | op.Arrive() | op.Transaction():
             raise SpecError(f"no hand-written kernel can be held to {operation!r}")
         case _:
             assert_never(operation)

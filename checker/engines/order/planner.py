@@ -1,0 +1,291 @@
+"""From a kernel to the plan of its run: barriers, meetings and bytes get numbers, and every location its `Move`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from sm90_verify.engines.order.plan import BarrierUse, MeetingUse, Move, Names, Plan, Use
+from sm90_verify.spec.model.barrier_bytes import barriers_under
+from sm90_verify.spec.model.flow import just_waited, meeting_of
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import Begun, Effects, effects_of
+from sm90_verify.spec.ptx.memory import Access
+
+TAKEN = "taken"
+"""Marks the bytes that copies are taken from, apart from the same bytes where they are read or written."""
+
+
+def refusal(programs: tuple[Program, ...]) -> str:
+    """Why one run says nothing about the others: control flow that depends on the schedule; "" if there is none."""
+    loops: dict[str, None] = {}
+    for program in programs:
+        for node in program.nodes:
+            effects = effects_of(node.operation)
+            if effects.chooses is not None:
+                return f"control flow depends on choose({effects.chooses.name!r}) ({node.source})"
+            wait = effects.waits
+            if wait is not None and wait.kind != "wait":
+                return f"control flow depends on the answer of {wait.kind} on {wait.barrier} ({node.source})"
+            if node.loop:
+                loops[node.loop] = None
+    if len(loops) > 1:
+        return f"control flow depends on several trip counts: {', '.join(loops)}"
+    return ""
+
+
+def make_plan(kernel: Kernel) -> Plan:
+    """Numbers everything; the programs have no refusal."""
+    return _Planner(kernel).plan()
+
+
+class _Planner:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.programs = kernel, kernel.programs
+        self.barriers = self._barriers()
+        self.numbers = {use.name: number for number, use in enumerate(self.barriers)}
+        self.meetings: dict[str, MeetingUse] = {}
+        self.regions: dict[tuple[str, tuple[str, int], int, int, str], int] = {}
+        self.known: dict[tuple[op.Operation, str | int], Move] = {}
+
+    def plan(self) -> Plan:
+        for number, program in enumerate(self.programs):
+            for node in program.nodes:
+                self._note(number, program, node)
+        moves = tuple(tuple(self._role(program)) for program in self.programs)
+        endless = any(
+            target <= index
+            for program in self.programs
+            for index, node in enumerate(program.nodes)
+            for target in node.successors.values()
+        )
+        loops = [node.loop for program in self.programs for node in program.nodes if node.loop]
+        return Plan(
+            self.kernel,
+            moves,
+            tuple(self.barriers),
+            tuple(self.meetings.values()),
+            self._near(),
+            frozenset(number for key, number in self.regions.items() if key[-1] == TAKEN),
+            tuple(
+                tuple(number for number, program in enumerate(self.programs) if program.me.cta == cta)
+                for cta in range(self.kernel.cluster.size)
+            ),
+            any(effects_of(node.operation).lands for program in self.programs for node in program.nodes),
+            endless,
+            _has_cycle(self.programs),
+            loops[0] if loops else "",
+        )
+
+    def _barriers(self) -> list[BarrierUse]:
+        layout = self.kernel.layout
+        declared = set(layout.barriers)
+        return [
+            BarrierUse(region.object, layout.arrivals.get(region.object, 1), region.object in layout.arrivals)
+            for region in layout.regions
+            if region.declaration in declared
+        ]
+
+    def _note(self, role: int, program: Program, node: Node) -> None:
+        """What one operation says about its barrier, meeting or buffers."""
+        effects = effects_of(node.operation)
+        for copies, _ in effects.lands:
+            self._use(copies.barrier).plain = False
+        if effects.signal is not None:
+            self._note_signal(self._use(effects.signal.barrier), effects.signal)
+        if effects.waits is not None:
+            use = self._use(effects.waits.barrier)
+            if not isinstance(effects.waits.phase, op.Token):
+                use.distance[role] = max(use.distance.get(role, 0), node.distance)
+            elif role not in use.tokens:
+                use.tokens.append(role)
+        name = meeting_of(program, node.operation) or ""
+        if effects.meets is not None and name not in self.meetings:
+            self.meetings[name] = MeetingUse(name, *self._members(program, effects.meets))
+
+    def _use(self, barrier: str) -> BarrierUse:
+        return self.barriers[self.numbers[barrier]]
+
+    @staticmethod
+    def _note_signal(use: BarrierUse, signal: op.Signal) -> None:
+        match signal:
+            case op.Arrive():
+                use.counts[signal.count] = None
+                use.plain &= signal.kind == "arrive" and signal.expect is None
+            case op.Inval() | op.Init():
+                use.plain = False
+                use.invals |= isinstance(signal, op.Inval)
+            case op.Transaction():
+                use.plain = False
+            case _:
+                assert_never(signal)
+
+    def _members(self, program: Program, operation: op.Meeting) -> tuple[tuple[int, ...], int]:
+        """The roles whose exit counts as an arrival, and the threads that are counted; for a named barrier, neither."""
+        match operation:
+            case op.NamedSync():
+                return (), 0
+            case op.WarpSync():
+                return (), sum(other.me.threads for other in self.programs if other.role == program.role)
+            case op.CtaSync():
+                them = [number for number, other in enumerate(self.programs) if other.me.cta == program.me.cta]
+            case op.ClusterArrive() | op.ClusterWait():
+                them = list(range(len(self.programs)))
+            case _:
+                assert_never(operation)
+        return tuple(them), sum(self.programs[number].me.threads for number in them)
+
+    def _role(self, program: Program) -> Iterable[Move]:
+        watches = [self._names(names) for names in just_waited(program, 0)]
+        watched = [self._names(names) for names in just_waited(program, 1)]
+        for index, node in enumerate(program.nodes):
+            move = self._move(program, node)
+            move.watches, move.watched = watches[index], watched[index]
+            for target in node.successors.values():
+                move.forgets += tuple(name for name in watches[index] if name not in watches[target])
+                move.forgot += tuple(name for name in watched[index] if name not in watched[target])
+            yield move
+
+    def _names(self, names: tuple[str, ...]) -> Names:
+        return tuple(self.numbers[name] for name in names)
+
+    def _move(self, program: Program, node: Node) -> Move:
+        operation = node.operation
+        if operation is None:
+            if not node.loop:
+                return Move("end", node)
+            return Move("loop", node, node.successors.get(False, -1), node.successors.get(True, -1))
+        key = (operation, program.role if isinstance(operation, op.WarpSync) else program.me.cta)
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = self._first(program, node, operation)
+        move = known.standing(node)
+        held, then = node.held, program.nodes[move.next].held
+        if effects_of(operation).ends is not None:
+            move.over = self._missing(held.in_progress(), then.in_progress())
+        if held.tracks:
+            move.loosens = self._missing(then.unordered, held.unordered)
+            move.tightens = self._missing(held.unordered, then.unordered)
+        return move
+
+    def _missing(self, some: tuple[Access, ...], others: tuple[Access, ...]) -> tuple[tuple[int, bool], ...]:
+        return tuple((self._region(access), access.write) for access in some if access not in others)
+
+    def _first(self, program: Program, node: Node, operation: op.Operation) -> Move:
+        over = tuple((access, self.numbers[name]) for access, name in barriers_under(self.kernel.layout, operation))
+        return replace(self._plain(program, node, operation), over_barriers=over)
+
+    def _plain(self, program: Program, node: Node, operation: op.Operation) -> Move:
+        effects = effects_of(operation)
+        lands = {access: self.numbers[one.barrier] for one, _ in effects.lands for access in one.accesses}
+        uses = tuple(self._used(program, begun, lands) for begun in effects.begins)
+        leaves = tuple(self._leave(*pair) for pair in effects.left)
+        if effects.waits is not None:
+            number, phase = self.numbers[effects.waits.barrier], effects.waits.phase
+            if isinstance(phase, op.Token):
+                return Move("token", node, thing=number, operation=op.Wait("", op.Token("")))
+            return Move("wait", node, thing=number, operation=op.Wait("", int(phase)))
+        if effects.signal is not None:
+            kind, far, alike = _signal(effects.signal)
+            number = self.numbers[effects.signal.barrier]
+            return Move(kind, node, thing=number, far=far, operation=alike, uses=uses, leaves=leaves)
+        if effects.lands:
+            (copies, _), *_ = effects.lands
+            lost = op.Transaction("", -(copies.bytes // copies.pieces))
+            leaves = tuple(self._leave(one.write, tag) for one, tag in effects.lands)
+            things = tuple(self.numbers[one.barrier] for one, _ in effects.lands)
+            wants = _wants(effects)
+            return Move(
+                "load", node, things=things, operation=lost, uses=uses, wants=wants, leaves=leaves, pieces=copies.pieces
+            )
+        if effects.meets is not None:
+            kind = "leave" if isinstance(effects.meets, op.ClusterWait) else "meet"
+            return Move(kind, node, thing=self._meeting(program, operation), shows=effects.shows)
+        if effects.chooses is not None:
+            raise AssertionError("a program with a choice is refused")
+        if effects.registers is not None:
+            return Move("registers", node)
+        kind = "fence" if effects.shows else "access"
+        return Move(kind, node, uses=uses, wants=_wants(effects), leaves=leaves, shows=effects.shows)
+
+    def _used(self, program: Program, begun: Begun, lands: dict[Access, int]) -> Use:
+        access = begun.access
+        return Use(
+            self._region(access, TAKEN if begun.until == "landed" and not access.write else ""),
+            access.write,
+            access.proxy == "async" and access.space == "shared",
+            access,
+            access.cta if access.space != "global" and access.cta != program.me.cta else -1,
+            begun.until in ("mma_group", "bulk_group"),
+            lands.get(access, -1),
+            begun.raw,
+        )
+
+    def _meeting(self, program: Program, operation: op.Operation) -> int:
+        return list(self.meetings).index(meeting_of(program, operation) or "")
+
+    def _leave(self, access: Access, tag: Hashable) -> tuple[str, Hashable, tuple[str, ...]]:
+        others = [
+            region.object
+            for region in self.kernel.layout.regions
+            if region.object != access.object
+            and (region.space, region.cta) == (access.space, access.cta)
+            and region.start < access.stop
+            and access.start < region.stop
+        ]
+        return access.object, tag, tuple(others)
+
+    def _region(self, access: Access, how: str = "") -> int:
+        key = (access.object, (access.space, access.cta), access.start, access.stop, how)
+        return self.regions.setdefault(key, len(self.regions))
+
+    def _near(self) -> tuple[tuple[int, ...], ...]:
+        near: list[list[int]] = [[] for _ in self.regions]
+        ordered = sorted(self.regions.items(), key=lambda item: item[0][1:])
+        for index, ((_, space, _, stop, _), one) in enumerate(ordered):
+            near[one].append(one)
+            for (_, where, start, _, _), other in ordered[index + 1 :]:
+                if where != space or start >= stop:
+                    break
+                near[one].append(other)
+                near[other].append(one)
+        return tuple(tuple(sorted(numbers)) for numbers in near)
+
+
+def _has_cycle(programs: tuple[Program, ...]) -> bool:
+    """Whether some role goes round for ever without another iteration of the trip-count loop."""
+    for program in programs:
+        targets = [
+            [to for answer, to in node.successors.items() if not (node.loop and answer)] for node in program.nodes
+        ]
+        entries = [0] * len(targets)
+        for to in (to for them in targets for to in them):
+            entries[to] += 1
+        free = [index for index, count in enumerate(entries) if not count]
+        for index in free:
+            for to in targets[index]:
+                entries[to] -= 1
+                if not entries[to]:
+                    free.append(to)
+        if len(free) < len(targets):
+            return True
+    return False
+
+
+def _wants(effects: Effects) -> tuple[tuple[str, Hashable], ...]:
+    return tuple((access.object, tag) for access, tag in effects.expected if tag is not None)
+
+
+def _signal(signal: op.Signal) -> tuple[str, int, op.Signal]:
+    """The kind of its move, the other CTA that it reaches into, and what it does, whichever barrier it is."""
+    match signal:
+        case op.Init():
+            return "init", -1, replace(signal, barrier="", write=None)
+        case op.Inval():
+            return "inval", -1, replace(signal, barrier="", write=None)
+        case op.Arrive() | op.Transaction():
+            return "signal", signal.cta, replace(signal, barrier="", cta=min(signal.cta, 0))
+        case _:
+            assert_never(signal)

@@ -1,0 +1,77 @@
+"""Bulk copies as agents without a program, and what buffers hold: what a write or a copy leaves in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.model.machine import COPIES, Action, ActionKind
+from sm90_verify.spec.model.mbarriers import Signals
+from sm90_verify.spec.model.state_checks import check_of
+from sm90_verify.spec.model.variables import Variables
+from sm90_verify.spec.model.words import unlike
+from sm90_verify.spec.ptx import mbarrier
+from sm90_verify.spec.ptx.effects import Copies, Effects
+from sm90_verify.spec.ptx.expr import TRUE, Expr, Lit, all_of, is_false
+from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.step import Updates
+
+
+def starts(v: Variables, effects: Effects) -> Iterator[tuple[str, Expr]]:
+    """The copies that an operation starts are in flight."""
+    for key, tag in effects.lands:
+        busy, _, _ = v.copies[key]
+        yield busy.name, Lit(v.tags[key.write.object][tag], busy.width)
+
+
+def writes(v: Variables, effects: Effects) -> Iterator[tuple[str, Expr]]:
+    """What the writes that are over with an operation leave."""
+    for access, tag in effects.left:
+        yield from _content(v, access, Lit(v.tags[access.object][tag], 32))
+
+
+def _content(v: Variables, access: Access, value: Expr) -> Iterator[tuple[str, Expr]]:
+    """The buffer holds the value; every other buffer that shares bytes with it holds nothing any more."""
+    for region in v.kernel.layout.regions:
+        content = v.content.get(region.object)
+        if content is None:
+            continue
+        if region.object == access.object:
+            yield content.name, Lit(value.value, content.width) if isinstance(value, Lit) else value
+        elif access.overlaps(region.access()):
+            yield content.name, Lit(0, content.width)
+
+
+def landings(v: Variables, signals: Signals, names: set[str]) -> Iterator[Action]:
+    """The actions of all copies: pieces of them, and the last one, with which a copy has landed. names: those that
+    actions have already.
+    """
+    for number, key in enumerate(v.copies):
+        yield from _landing(v, signals, names, number, key)
+
+
+def _landing(v: Variables, signals: Signals, names: set[str], number: int, key: Copies) -> Iterator[Action]:
+    busy, piece, issues = v.copies[key]
+    source = _source(v, issues)
+    step = mbarrier.complete_tx(v.barriers[key.barrier], key.bytes // key.pieces)
+    thing = key.write.object
+    checks = tuple(check_of(part, key.barrier) for part in step.illegal if not is_false(part.when))
+    signal = signals.on("", key.barrier, step).updates
+    landed = (*signal, *_content(v, key.write, busy), (busy.name, Lit(0, busy.width)))
+    last: Expr = TRUE
+
+    def action(kind: ActionKind, end: str, text: str, guard: Expr, updates: Updates) -> Action:
+        name = unlike(f"{COPIES} {busy.name} {end}", names)
+        return Action(name, "", text, thing, None, None, guard, updates, checks, source, kind=kind, lands=number)
+
+    if piece is not None:
+        last = piece == key.pieces - 1
+        text = f"{key.bytes // key.pieces} bytes of"
+        yield action("piece", "piece", text, all_of((busy != 0, ~last)), (*signal, (piece.name, piece + 1)))
+        landed = (*landed, (piece.name, Lit(0, piece.width)))
+    yield action("lands", "lands", "land", all_of((busy != 0, last)), landed)
+
+
+def _source(v: Variables, issues: tuple[tuple[str, int, int], ...]) -> Source:
+    role, node, _ = issues[0]
+    return next(program.nodes[node].source for program in v.programs if program.name == role)

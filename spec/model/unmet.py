@@ -1,0 +1,111 @@
+"""Where the needs of an operation (spec.ptx.needs) are not met, as conditions on the states of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sm90_verify.spec.model.accesses import Bystander, fence_checks, in_locations, race_checks, stale_check
+from sm90_verify.spec.model.barrier_bytes import barriers_under, live_checks
+from sm90_verify.spec.model.flow import blocks_inside, meeting_of
+from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.machine import Check
+from sm90_verify.spec.model.state_checks import check_of
+from sm90_verify.spec.model.variables import Variables
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
+from sm90_verify.spec.ptx.expr import TRUE, Expr, any_of, is_false
+from sm90_verify.spec.ptx.limits import WARP
+from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.needs import ALIGNED, BEGUN, INITIALISED, INSIDE, SHOWN_TO_COPIES, SHOWN_TO_CTAS, THERE
+from sm90_verify.spec.ptx.step import Illegal
+
+
+class Unmet:
+    """The needs of the operations of one kernel. bystanders: each role as others see it; gone: by the home of a CTA,
+    all its roles have ended.
+    """
+
+    def __init__(self, v: Variables, bystanders: Mapping[str, Bystander], gone: Mapping[str, Expr]) -> None:
+        self.v, self.kernel, self.bystanders, self.gone = v, v.kernel, bystanders, gone
+
+    def by_signal(self, program: Program, signal: op.Signal | None) -> Iterator[Illegal]:
+        """What an operation on a barrier of another CTA must not meet."""
+        if isinstance(signal, op.Arrive | op.Transaction) and signal.cta >= 0:
+            yield from self._reaches(program, signal.cta)
+            for name, when in self._elsewhere(program, signal.barrier, hidden=True):
+                yield SHOWN_TO_CTAS.unmet(when, barrier=signal.barrier, other=name)
+
+    def by_copies(self, program: Program, node: Node) -> Iterator[Illegal]:
+        """What the copies that start there must not meet."""
+        for key, _ in effects_of(node.operation).lands:
+            yield INITIALISED.unmet(~self.v.barriers[key.barrier].alive, barrier=key.barrier)
+            if key.barrier in node.held.unfenced_inits:
+                yield SHOWN_TO_COPIES.unmet(role=program.name, barrier=key.barrier, other=program.name)
+            for name, when in self._elsewhere(program, key.barrier, hidden=False):
+                yield SHOWN_TO_COPIES.unmet(when, role=program.name, barrier=key.barrier, other=name)
+            for access in key.accesses:
+                yield from self._runs_over(key.bytes, access)
+                if access.cta != program.me.cta:
+                    yield from self._not_begun(access.cta)
+
+    def by_threads_apart(self, program: Program, node: Node, sync: op.NamedSync) -> Iterator[Illegal]:
+        """bar.sync is .aligned (PTX ISA 9.7.13.1): all threads of a warp execute the same one, not each its own."""
+        for other in self.v.programs:
+            parts_of_a_warp = other.me.threads % WARP and program.me.threads % WARP
+            if other.role != program.role or other is program or not parts_of_a_warp:
+                continue
+            inside = [each for each in other.nodes if blocks_inside(each.operation)]
+            elsewhere = [
+                len(other.nodes) + number
+                for number, each in enumerate(inside)
+                if meeting_of(other, each.operation) == meeting_of(program, sync) and each.source != node.source
+            ]
+            if elsewhere:
+                waits = in_locations(self.v.counters[other.name], elsewhere)
+                arrived = self.v.meetings[meeting_of(program, sync) or ""].flags[other.name] == 1
+                yield ALIGNED.unmet(waits & arrived, role=program.role)
+
+    def by_accesses(self, program: Program, node: Node) -> Iterator[Check]:
+        """What the accesses that begin there must not meet."""
+        role, effects, others = program.name, effects_of(node.operation), self._others(program)
+        kinds = {access: key for key, _ in effects.lands for access in key.accesses}
+        for access in effects.accesses:
+            yield from race_checks(role, access, node.held, others, self.v.flights, kinds.get(access))
+            if access.space != "global" and access.cta != program.me.cta and access not in kinds:
+                yield from (check_of(part, access.object) for part in self._reaches(program, access.cta))
+            yield from fence_checks(role, access, node.held, others, strict=self.kernel.rules.strict)
+        yield from live_checks(role, barriers_under(self.kernel.layout, node.operation), self.v.barriers)
+        for access, tag in effects.expected:
+            if tag is not None:
+                known = self.v.tags.get(access.object, {}).get(tag)
+                yield from stale_check(role, access, self.v.content.get(access.object), known, tag)
+
+    def _others(self, program: Program) -> list[Bystander]:
+        return [other for name, other in self.bystanders.items() if name != program.name]
+
+    def _elsewhere(self, program: Program, barrier: str, *, hidden: bool) -> Iterator[tuple[str, Expr]]:
+        """Other roles that have initialised a barrier, and where they have not shown it to CTAs (hidden) or copies."""
+        for other in self._others(program):
+            inits = [spot.held.hidden_inits if hidden else spot.held.unfenced_inits for spot in other.spots]
+            when = other.at([barrier in one for one in inits])
+            if not is_false(when):
+                yield other.name, when
+
+    def _runs_over(self, bytes: int, access: Access) -> Iterator[Illegal]:
+        home = next(region for region in self.kernel.layout.regions if region.object == access.object)
+        beyond = replace(access, start=home.stop, stop=max(home.stop, access.stop))
+        for region in self.kernel.layout.regions:
+            if beyond.start < beyond.stop and region.object != home.object and beyond.overlaps(region.access()):
+                yield INSIDE.unmet(bytes=bytes, object=home.object, other=region.object)
+
+    def _reaches(self, program: Program, cta: int) -> Iterator[Illegal]:
+        """What an operation on the shared memory of another CTA must not meet: that it has exited, or not begun."""
+        yield THERE.unmet(self.gone.get(self.kernel.cluster.home(cta), TRUE), role=program.name, cta=cta)
+        yield from self._not_begun(cta)
+
+    def _not_begun(self, cta: int) -> Iterator[Illegal]:
+        if not self.kernel.rules.met:
+            home = self.kernel.cluster.home(cta)
+            begun = any_of(self.v.counters[p.name] != 0 for p in self.v.programs if p.home == home)
+            yield BEGUN.unmet(~begun, cta=cta)
