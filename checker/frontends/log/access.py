@@ -20,6 +20,25 @@ from sm90_verify.frontends.log.stages import Stages
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import Table
 from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import Effects, effects_of
+
+
+def operation_of(record: Record) -> op.Operation | None:
+    """What an entry says that its warp does for itself alone: groups and fences."""
+    match record.kind:
+        case "warpgroup_commit_batch":
+            return op.Group("mma_commit")
+        case "warpgroup_wait":
+            return op.Group("mma_wait", record.values[0])
+        case "fence_view_async_shared":
+            return op.Fence("proxy_async")
+        case "tma_store_arrive":
+            return op.Group("bulk_commit")
+        case "tma_store_wait":
+            return op.Group("bulk_wait_read", record.values[0])
+        case _:
+            return None
 
 
 class Accesses:
@@ -64,19 +83,20 @@ class Accesses:
             self._wgmma(index, record, clock)
         elif kind == "tma_load":
             self._load(index, record, clock)
-        elif kind == "warpgroup_commit_batch":
-            self.math[warp].commit()
-        elif kind == "warpgroup_wait":
-            self.math[warp].wait(record.values[0], index)
-        elif kind == "fence_view_async_shared":
-            self.fenced[warp] = index
-            self.fence_clock[warp] = clock
         elif kind == "tma_store":
             self._store(index, record, clock)
-        elif kind == "tma_store_arrive":
-            self.bulk[warp].commit()
-        elif kind == "tma_store_wait":
-            self.bulk[warp].wait(record.values[0], index)
+        else:
+            self._groups_and_fences(index, warp, effects_of(operation_of(record)), clock)
+
+    def _groups_and_fences(self, index: int, warp: int, effects: Effects, clock: Clock) -> None:
+        groups = {"mma": self.math[warp], "bulk": self.bulk[warp]}
+        if effects.commits is not None:
+            groups[effects.commits].commit()
+        if effects.ends is not None:
+            groups[effects.ends.groups].wait(effects.ends.pending, index)
+        if "accesses" in effects.shows:
+            self.fenced[warp] = index
+            self.fence_clock[warp] = clock
 
     def meet(self, index: int, entries: list[tuple[int, int, Clock]]) -> None:
         """A bar.sync completes: (entry, warp, clock before it) of each warp."""
