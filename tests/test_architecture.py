@@ -67,9 +67,7 @@ is the one module that loads the evidence, and is loaded by the commands that sh
 """
 LIMIT = 350
 """Lines of a module of the product: one idea each."""
-LONGER = (
-    "checker/recordings/lower.py",
-)
+LONGER = ("checker/recordings/lower.py",)
 """Modules that are still to be split; the list may only become shorter."""
 
 

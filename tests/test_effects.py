@@ -85,7 +85,7 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.ClusterArrive(release=False), Effects(orders="relaxed"), "other"),
     (op.ClusterWait(), Effects(), "other"),
     (op.Choose("which", ("a", "b")), Effects(answers=(0, 1)), "other"),
-    (op.Setmaxnreg(40, "dec"), Effects(), "other"),
+    (op.Setmaxnreg(40, "dec"), Effects(), "registers"),
 ]
 """Every record in each of its kinds: what it does beside being what it is, and the kind of its location."""
 IDS = [repr(operation) for operation, _, _ in MEANINGS]
