@@ -132,9 +132,9 @@ def test_mistake_is_told_in_one_line(mistake: Callable[[], None], hint: str) -> 
     told_in_one_line(mistake, hint)
 
 
-@pytest.mark.parametrize("name", ["cluster", "stages", "loop", "layout", "mma", "name", "parameters"])
+@pytest.mark.parametrize("name", ["cluster", "stages", "loop", "layout", "strict", "name", "parameters"])
 @pytest.mark.parametrize("what", [barrier(), tile(bytes=64), role(warps=1)(lambda self: (yield))])
-def test_what_every_pipeline_has_is_no_name_for_something_else(name, what):
-    with pytest.raises(SpecError, match=f"'{name}' is what every pipeline has") as error:
+def test_what_every_pipeline_needs_is_no_name_for_something_else(name, what):
+    with pytest.raises(SpecError, match=f"'{name}' is what every pipeline needs") as error:
         type("Own", (Pipeline,), {name: what})()
     assert error.value.where is not None and error.value.where.file == __file__

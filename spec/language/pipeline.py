@@ -68,6 +68,10 @@ def label_of(kernel: type[Pipeline]) -> str:
     return str(getattr(kernel, "_label", kernel.__name__))
 
 
+NEEDED = ("layout", "name", "parameters", "parameter_names", "shape", "value", "created", "loop")
+"""What tracing asks of every pipeline, beside its parameters."""
+
+
 class Pipeline:
     """Base class of every model. Class attributes that are plain values are its parameters; keyword arguments set them,
     to values of the same kind. A number that may be "all" or "forever" instead is annotated `int | str`.
@@ -114,12 +118,14 @@ class Pipeline:
         self.layout = lay_out(self)
 
     def _check_names(self) -> None:
-        """Refuses barriers, buffers and roles called like what every pipeline has: it would be there no more."""
-        for name in sorted({*vars(Pipeline), "layout"}):
+        """Refuses barriers, buffers and roles called like what every pipeline needs. One called like a verb is no worse
+        than that: the verb is there no more.
+        """
+        for name in (*Pipeline.parameter_names(), *NEEDED):
             value = next((vars(base)[name] for base in type(self).__mro__ if name in vars(base)), None)
             if isinstance(value, BarrierDeclaration | TileDeclaration | RoleDeclaration):
                 where = value.where if not isinstance(value, RoleDeclaration) else place_of(value.body)
-                raise SpecError(f"{name!r} is what every pipeline has: give your own another name", where)
+                raise SpecError(f"{name!r} is what every pipeline needs: give your own another name", where)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and self.__dict__.get("_tracer") is not None:
