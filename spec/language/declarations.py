@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -133,3 +133,14 @@ def check_role(
         if not 0 <= cta < shape.size:
             has = f"a cluster of {shape.x}x{shape.y} has CTAs 0 to {shape.size - 1}"
             raise SpecError(f"role {name} is that of CTA {cta}, and {has}: set cluster, or name one of these")
+
+
+def check_names(kernel: type, needed: Iterable[str]) -> None:
+    """Refuses barriers, buffers and roles of a class called like what every pipeline needs: it would be there no more.
+    One called like a verb is no worse than that: the verb is there no more.
+    """
+    for name in needed:
+        value = next((vars(base)[name] for base in kernel.__mro__ if name in vars(base)), None)
+        if isinstance(value, BarrierDeclaration | TileDeclaration | RoleDeclaration):
+            where = place_of(value.body) if isinstance(value, RoleDeclaration) else value.where
+            raise SpecError(f"{name!r} is what every pipeline needs: give your own another name", where)

@@ -25,13 +25,14 @@ import inspect
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, ClassVar, Protocol
 
-from sm90_verify.spec.errors import SpecError, here, place_of
+from sm90_verify.spec.errors import SpecError, here
 from sm90_verify.spec.language.declarations import (
     BarrierDeclaration,
     Body,
     Parameter,
     RoleDeclaration,
     TileDeclaration,
+    check_names,
 )
 from sm90_verify.spec.language.handles import Array, Tile, number, one_tile, plain_tag
 from sm90_verify.spec.language.layout import lay_out
@@ -104,7 +105,7 @@ class Pipeline:
 
     def __init__(self, **parameters: Any) -> None:
         self._tracer: Tracer | None = None
-        self._check_names()
+        check_names(type(self), (*Pipeline.parameter_names(), *NEEDED))
         names = self.parameter_names()
         for name, value in parameters.items():
             if name not in names:
@@ -116,16 +117,6 @@ class Pipeline:
         if self._shape.size > 1 and not self._clusters:
             raise SpecError(f"cluster {self.cluster}: {self.name} stays in its CTA: use 1x1, or tma-async", here())
         self.layout = lay_out(self)
-
-    def _check_names(self) -> None:
-        """Refuses barriers, buffers and roles called like what every pipeline needs. One called like a verb is no worse
-        than that: the verb is there no more.
-        """
-        for name in (*Pipeline.parameter_names(), *NEEDED):
-            value = next((vars(base)[name] for base in type(self).__mro__ if name in vars(base)), None)
-            if isinstance(value, BarrierDeclaration | TileDeclaration | RoleDeclaration):
-                where = value.where if not isinstance(value, RoleDeclaration) else place_of(value.body)
-                raise SpecError(f"{name!r} is what every pipeline needs: give your own another name", where)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and self.__dict__.get("_tracer") is not None:
