@@ -9,7 +9,8 @@ import pytest
 from needs import needs_nvcc
 
 from sm90_verify.gpu.device import sources
-from sm90_verify.recordings.lower import CODES, lower
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.plan import CODES
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile

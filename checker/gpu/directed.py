@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from sm90_verify.gpu.schedule import promptly
-from sm90_verify.recordings.lower import Instruction, Lowered, Plan
+from sm90_verify.recordings.plan import Instruction, Lowered, Plan
 from sm90_verify.recordings.run import Run
 from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.ptx import operations as op

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sm90_verify.gpu.device import Module, sources
-from sm90_verify.recordings.lower import Lowered, Plan
+from sm90_verify.recordings.plan import Lowered, Plan
 from sm90_verify.recordings.run import Event, RoleRun, Run
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import WARP

@@ -9,7 +9,8 @@ from sm90_verify.counterexample.replay import pipeline_of, trace_of
 from sm90_verify.gpu.directed import deadlock_directions, race_directions
 from sm90_verify.gpu.executor import Executor
 from sm90_verify.gpu.ways import go_wrong, take
-from sm90_verify.recordings.lower import Plan, lower
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.plan import Plan
 from sm90_verify.recordings.run import Run, observed
 from sm90_verify.result import Result
 from sm90_verify.spec.language import walk

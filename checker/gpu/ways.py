@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sm90_verify.gpu.directed import Direction, wrong_data
 from sm90_verify.gpu.executor import Executor
-from sm90_verify.recordings.lower import Plan
+from sm90_verify.recordings.plan import Plan
 from sm90_verify.recordings.run import Run
 
 

@@ -18,7 +18,7 @@ from itertools import accumulate
 
 from sm90_verify.counterexample.trace import reason
 from sm90_verify.engines.search.packed import PackedMachine, Successors, Violations, pack
-from sm90_verify.recordings.lower import Plan
+from sm90_verify.recordings.plan import Plan
 from sm90_verify.recordings.run import Event, Run
 from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.ptx import operations as op

@@ -15,7 +15,7 @@ from typing import Any
 
 from sm90_verify.files import write_whole
 from sm90_verify.recordings.lines import packed
-from sm90_verify.recordings.lower import Plan
+from sm90_verify.recordings.plan import Plan
 from sm90_verify.recordings.run import Event, RoleRun, Run
 from sm90_verify.spec.errors import Source, SpecError
 

@@ -15,7 +15,8 @@ from sm90_verify.evidence.hardware.recorder.conform import Conformance, Names, c
 from sm90_verify.evidence.hardware.recorder.tapes import Did, Hold, Recorder, Tape
 from sm90_verify.evidence.hardware.recorder.tensor_map import of_array, on_device
 from sm90_verify.gpu.device import Module, sources
-from sm90_verify.recordings.lower import Plan, lower
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.plan import Plan
 from sm90_verify.spec.cutlass.gemm import GEMMS, Gemm
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace

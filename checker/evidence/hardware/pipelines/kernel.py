@@ -20,7 +20,8 @@ from sm90_verify.evidence.hardware.recorder.tapes import Hold, Recorder, Tape
 from sm90_verify.gpu.device import Module, gpu, sources
 from sm90_verify.gpu.record import JITTER, resolution
 from sm90_verify.recordings.linearise import Linearise
-from sm90_verify.recordings.lower import Plan, lower
+from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.plan import Plan
 from sm90_verify.recordings.recording import Recording, recorded
 from sm90_verify.spec.cutlass.catalogue import kernels, to_record
 from sm90_verify.spec.cutlass.epilogue import Epilogue

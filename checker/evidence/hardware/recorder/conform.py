@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from sm90_verify.evidence.hardware.recorder.tapes import FOREIGN, Did, Tape
-from sm90_verify.recordings.lower import Plan
+from sm90_verify.recordings.plan import Plan
 from sm90_verify.recordings.run import Event, RoleRun, Run
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx import operations as op
