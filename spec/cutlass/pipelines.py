@@ -70,6 +70,12 @@ class _Ring(Component):
         if token == WAIT_AGAIN:
             yield self.full[state].wait(state.phase)
 
+    def producer_tail(self, state: PipelineState) -> Body:
+        """:448-454, and alike in every class: wait until every stage that was issued has been released."""
+        for _ in range(state.stages):
+            yield from self._wait_empty(state, WAIT_AGAIN)
+            state = state + 1
+
     def _wait_empty(self, state: PipelineState, token: bool) -> Body:
         if token == WAIT_AGAIN:
             yield self.empty[state].wait(state.phase)
@@ -117,14 +123,23 @@ class PipelineTmaAsync(_Ring):
             if cta in targets:
                 yield self.empty[state].on(cta).arrive(targets.count(cta))
 
-    def producer_tail(self, state: PipelineState) -> Body:
-        """:448-454: wait until every stage that was issued has been released."""
-        for _ in range(state.stages):
-            yield from self._wait_empty(state, WAIT_AGAIN)
-            state = state + 1
+
+class _ByThread(_Ring):
+    """The verbs where every producer thread arrives on the stage that it has filled, and every consumer thread on the
+    one that it has drained.
+    """
+
+    def producer_acquire(self, state: PipelineState, token: bool = WAIT_AGAIN) -> Body:
+        yield from self._wait_empty(state, token)
+
+    def producer_commit(self, state: PipelineState, me: Threads) -> Body:
+        yield self.full[state].arrive(me.threads)
+
+    def consumer_release(self, state: PipelineState, me: Threads) -> Body:
+        yield from self._release(state, me.threads)
 
 
-class PipelineTransactionAsync(_Ring):
+class PipelineTransactionAsync(_ByThread):
     """PipelineTransactionAsync<Stages> (:766-993): TMA fills a stage, all producer threads arrive on it, one of them
     expects its bytes; consumers release it.
 
@@ -137,44 +152,16 @@ class PipelineTransactionAsync(_Ring):
         super().__init__(stages, full=producers, empty=consumers)
         self.bytes = bytes
 
-    def producer_acquire(self, state: PipelineState, token: bool = WAIT_AGAIN) -> Body:
-        yield from self._wait_empty(state, token)
-
     def producer_expect_transaction(self, state: PipelineState) -> Body:
         """One thread only; it may come after the copies, since the thread has not arrived yet."""
         yield self.full[state].expect_tx(self.owner.value(self.bytes))
 
-    def producer_commit(self, state: PipelineState, me: Threads) -> Body:
-        yield self.full[state].arrive(me.threads)
 
-    def consumer_release(self, state: PipelineState, me: Threads) -> Body:
-        yield from self._release(state, me.threads)
-
-    def producer_tail(self, state: PipelineState) -> Body:
-        for _ in range(state.stages):
-            yield from self.producer_acquire(state)
-            state = state + 1
-
-
-class PipelineAsync(_Ring):
+class PipelineAsync(_ByThread):
     """PipelineAsync<Stages> (:1015-1242): producers write through the generic proxy and arrive, thread by thread."""
 
     def __init__(self, stages: Parameter = "stages", *, producers: Parameter, consumers: Parameter) -> None:
         super().__init__(stages, full=producers, empty=consumers)
-
-    def producer_acquire(self, state: PipelineState, token: bool = WAIT_AGAIN) -> Body:
-        yield from self._wait_empty(state, token)
-
-    def producer_commit(self, state: PipelineState, me: Threads) -> Body:
-        yield self.full[state].arrive(me.threads)
-
-    def consumer_release(self, state: PipelineState, me: Threads) -> Body:
-        yield from self._release(state, me.threads)
-
-    def producer_tail(self, state: PipelineState) -> Body:
-        for _ in range(state.stages):
-            yield from self.producer_acquire(state)
-            state = state + 1
 
 
 class PipelineTmaStore(Component):

@@ -210,11 +210,6 @@ class _NoWait(PipelineAsync):
         return
         yield
 
-    def producer_tail(self, state: PipelineState) -> Body:
-        for _ in range(state.stages):
-            yield from self._wait_empty(state, WAIT_AGAIN)
-            state = state + 1
-
 
 class XAcquireSkipped(Async):
     pipeline = _NoWait(producers=WARPGROUP, consumers=_consumers)
