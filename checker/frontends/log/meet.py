@@ -79,15 +79,11 @@ class Meetings(ReplayState):
         """bar.sync has returned, so all its warps have arrived: the next entry of each is the same bar.sync."""
         threads, number = record.values
         named = self._check_named(index, threads, number)
-        together = []
-        for warp in self.warps:
-            following = self._next(warp)
-            if following is None or self.early[warp]:
-                continue
-            other = self.records[following]
-            if other.kind == "named_barrier_arrive_and_wait" and other.values[1] == number:
-                together.append((following, warp))
-        together = sorted(together)[: max(1, (threads - named.arrived) // WARP)]
+        together = [
+            (following, warp)
+            for following, warp, other in self._following()
+            if other.kind == "named_barrier_arrive_and_wait" and other.values[1] == number
+        ][: max(1, (threads - named.arrived) // WARP)]
         if len(together) * WARP + named.arrived < threads:
             raise Violation(
                 "named-barrier",

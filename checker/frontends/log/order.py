@@ -209,15 +209,9 @@ class Replay(Meetings):
         if barrier.asynchronous:
             self._copied(barrier)
             return True
-        ready = []
-        for warp in self.warps:
-            index_or_none = self._next(warp)
-            if index_or_none is None or self.early[warp]:
+        for index, warp, record in self._following():
+            if self.after.get(record.kind) != self._arrive or record.values[0] != barrier.address:
                 continue
-            record = self.records[index_or_none]
-            if self.after.get(record.kind) == self._arrive and record.values[0] == barrier.address:
-                ready.append((index_or_none, warp, record))
-        for index, warp, record in sorted(ready, key=lambda entry: entry[0]):
             if not self._lanes(record) or (warp in barrier.arrived and self._once(barrier)):
                 continue
             opened = self.open[warp]

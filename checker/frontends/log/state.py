@@ -96,6 +96,11 @@ class ReplayState(ABC):
         records, position = self.program[warp], self.position[warp]
         return records[position] if position < len(records) else None
 
+    def _following(self) -> list[tuple[int, int, Record]]:
+        """(entry, warp, record) of what each warp logs next and has not been taken early, in the order of the log."""
+        entries = [(entry, warp) for warp in self.warps if (entry := self._next(warp)) is not None]
+        return [(entry, warp, self.records[entry]) for entry, warp in sorted(entries) if not self.early[warp]]
+
     # ------------------------------------------------------------ operations on one barrier
 
     def _barrier(self, index: int, address: int) -> Barrier:
