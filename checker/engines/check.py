@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from sm90_verify.engines.combine import combine
-from sm90_verify.engines.engine import Answer, Bound, Engine, Question, Subject
+from sm90_verify.engines.engine import Answer, Bound, Bounds, Engine, Question, Subject
 from sm90_verify.engines.table import ENGINES, heeding, names_of
 from sm90_verify.result import PROPERTIES, PROVED, Result
 from sm90_verify.spec.errors import SpecError
@@ -68,14 +68,10 @@ def check_machine(
     command: str = "check",
     properties: Sequence[str] = (),
     engine: str = "search",
-    limit: int = 0,
-    timeout: float = 0.0,
-    memory: int = 0,
-    reduced: bool = True,
+    **bounds: Unpack[Bounds],
 ) -> Result:
     """Decides the properties of a Machine, as check does, by engines that need no programs."""
-    question = Question(Subject(compiled=machine), tuple(properties), limit, timeout, memory, reduced)
-    return _ask(question, engine, command)
+    return _ask(Question(Subject(compiled=machine), tuple(properties), **bounds), engine, command)
 
 
 def _ask(question: Question, words: str, command: str) -> Result:

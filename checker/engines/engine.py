@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from sm90_verify.result import PROPERTIES, Finding
 from sm90_verify.spec.errors import SpecError
@@ -98,6 +98,15 @@ class Answer:
 
 Bound = Literal["limit", "timeout", "memory", "reduced"]
 """What a question says about the way to its answer: a bound on states, seconds or bytes, and reduced=False."""
+
+
+class Bounds(TypedDict, total=False):
+    """Those of a question that it does not leave at their defaults, as keywords."""
+
+    limit: int
+    timeout: float
+    memory: int
+    reduced: bool
 
 
 class Engine(Protocol):
