@@ -11,18 +11,7 @@ from sm90_verify.evidence.frontier.formula import Formula
 from sm90_verify.evidence.frontier.run import Decided, Family, Frontier, shortest_trace
 from sm90_verify.report.as_json import trace_object
 from sm90_verify.report.of_result import sections_of
-from sm90_verify.report.sections import (
-    Break,
-    Column,
-    Lines,
-    Nested,
-    Paragraph,
-    Record,
-    Report,
-    Section,
-    Table,
-    Tally,
-)
+from sm90_verify.report.sections import Break, Column, Lines, Nested, Paragraph, Record, Report, Section, Table, Tally
 from sm90_verify.result import UNDETERMINED, VIOLATED, Result
 
 ASSERTIONS = (

@@ -8,17 +8,7 @@ from typing import Any
 from sm90_verify.evidence.mutation.run import Fate, Score, exit_code, total
 from sm90_verify.evidence.mutation.score import DISAGREED, EQUIVALENT, KILLED, REASONS, REFUSED, SURVIVED, UNDECIDED
 from sm90_verify.mutation.variation import OPERATORS
-from sm90_verify.report.sections import (
-    Break,
-    Column,
-    Lines,
-    Paragraph,
-    Record,
-    Report,
-    Section,
-    Table,
-    Tally,
-)
+from sm90_verify.report.sections import Break, Column, Lines, Paragraph, Record, Report, Section, Table, Tally
 from sm90_verify.result import PROPERTIES
 
 VERDICTS = {0: "proved", 1: "violated", 3: "undetermined"}
