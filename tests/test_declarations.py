@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from mistakes import told_in_one_line
+from mistakes import Ring, told_in_one_line
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
-
-
-class Ring(Pipeline):
-    """What most of the mistakes are made in."""
-
-    stages = 2
-    full = barrier(arrivals=1)
-    empty = barrier(arrivals=1)
-    a = tile(bytes=1024)
-
-    def helper(self, at):
-        yield self.full[at].wait(at.phase)
-        yield self.empty[at].arrive()
 
 
 def unknown_parameter():

@@ -27,6 +27,7 @@ class Gemm(Pipeline):
     stages = 2
     stages_c = 1
     k_tiles = 2
+    releases_source = True
 
     mainloop = PipelineTmaAsync("stages", consumers=128, bytes=1024)
     source = PipelineTransactionAsync("stages_c", producers=32, consumers=128, bytes=512)
@@ -75,7 +76,8 @@ class Gemm(Pipeline):
                 state = state + 1
             yield from self.source.consumer_wait(store)
             yield self.c[store].read()
-            yield from self.source.consumer_release(store, me)
+            if self.releases_source:
+                yield from self.source.consumer_release(store, me)
             store = store + 1
 
 
@@ -87,19 +89,7 @@ def test_two_rings_and_an_order_in_one_kernel(stages, stages_c, k_tiles):
 class ForgetsTheSource(Gemm):
     """The math warpgroup does not release the source stage."""
 
-    @role(warpgroups=1)
-    def math(self, me: Threads) -> Body:
-        state, store = self.mainloop.consumer_start(), self.source.consumer_start()
-        for _ in self.loop():
-            for _ in range(self.k_tiles):
-                yield from self.mainloop.consumer_wait(state)
-                yield self.a[state].mma()
-                yield self.mma_wait(0)
-                yield from self.mainloop.consumer_release(state, me)
-                state = state + 1
-            yield from self.source.consumer_wait(store)
-            yield self.c[store].read()
-            store = store + 1
+    releases_source = False
 
 
 class SharesBytes(Gemm):

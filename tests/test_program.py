@@ -88,33 +88,28 @@ def test_all_trip_counts_include_none_and_every_other() -> None:
     assert (exploration.violations, is_undetermined(exploration)) == ({}, "")
 
 
-def test_variable_with_a_shorter_period_closes_with_the_ring() -> None:
-    class Toggles(Ring):
-        @role(warps=4)
-        def consumer(self):
-            at, turn = PipelineState.start(self.stages), 0
-            for _ in self.loop("forever"):
-                yield self.full[at].wait(at.phase)
-                yield self.a[at].read()
-                yield self.empty[at].arrive()
-                at, turn = at + 1, 1 - turn
+class Counts(Ring):
+    """The consumer counts modulo `turns` beside the ring."""
 
-    assert len(program(Toggles(), 1).nodes) == len(program(Ring(trips="forever"), 1).nodes)
+    turns = 2
+
+    @role(warps=4)
+    def consumer(self):
+        at, turn = PipelineState.start(self.stages), 0
+        for _ in self.loop("forever"):
+            yield self.full[at].wait(at.phase)
+            yield self.a[at].read()
+            yield self.empty[at].arrive()
+            at, turn = at + 1, (turn + 1) % self.turns
+
+
+def test_variable_with_a_shorter_period_closes_with_the_ring() -> None:
+    assert len(program(Counts(), 1).nodes) == len(program(Ring(trips="forever"), 1).nodes)
 
 
 def test_variable_whose_period_does_not_divide_makes_the_loop_longer() -> None:
-    class CountsToThree(Ring):
-        @role(warps=4)
-        def consumer(self):
-            at, turn = PipelineState.start(self.stages), 0
-            for _ in self.loop("forever"):
-                yield self.full[at].wait(at.phase)
-                yield self.a[at].read()
-                yield self.empty[at].arrive()
-                at, turn = at + 1, (turn + 1) % 3
-
     period = LAPS * 2
-    assert len(program(CountsToThree(), 1).nodes) >= 3 * (3 * period)
+    assert len(program(Counts(turns=3), 1).nodes) >= 3 * (3 * period)
 
 
 def test_variable_that_grows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
