@@ -101,7 +101,15 @@ def gemm(parser: argparse.ArgumentParser) -> None:
 def spec(parser: argparse.ArgumentParser) -> None:
     """Pipelines of a Python file."""
     parser.add_argument("models", nargs="+", metavar="FILE.py[:CLASS]")
-    parser.add_argument("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the class; may be repeated",
+    )
     parser.add_argument("--stages", type=whole(1, MAX_STAGES), metavar="N", help="short for --set stages=N")
     parser.add_argument("--trips", type=trips, metavar="N", help="short for --set trips=N")
     parser.add_argument("--prove", action="store_true", help="with Z3 as well")
@@ -126,7 +134,9 @@ def replay(parser: argparse.ArgumentParser) -> None:
 
 def explain(parser: argparse.ArgumentParser) -> None:
     """A property."""
-    parser.add_argument("id", metavar="ID")
+    from sm90_verify.spec.model.properties import PROPERTIES
+
+    parser.add_argument("id", metavar="ID", help=", ".join(PROPERTIES))
 
 
 # ---------------------------------------------------------------- what several have in common
@@ -172,9 +182,17 @@ def add_common(parser: argparse.ArgumentParser, engine: str = "search") -> None:
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--property", dest="properties", action="append", default=[], metavar="ID", help="default: all")
-    parser.add_argument("--limit", type=whole(1, 10**9), default=0, metavar="STATES", help="that a search visits")
-    parser.add_argument("--timeout", type=seconds, default=0.0, metavar="SECONDS")
+    parser.add_argument(
+        "--property", dest="properties", action="append", default=[], metavar="ID", help="may be repeated (all)"
+    )
+    parser.add_argument(
+        "--limit",
+        type=whole(1, 10**9),
+        default=0,
+        metavar="STATES",
+        help="that a search visits (none; 1000000 to look for the shortest trace of what it has found)",
+    )
+    parser.add_argument("--timeout", type=seconds, default=0.0, metavar="SECONDS", help="of each engine (none)")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
