@@ -103,7 +103,8 @@ _TEXTS = {
         "An arrival in a phase although nobody has seen the phase before it complete.",
         "Before any thread arrives in a phase, some thread must have seen the phase before complete, by a test_wait or "
         "try_wait that gave true. Without it the barrier can run ahead of those who wait on it; whether a wait can "
-        "really be lapped is what phase-lapped says.",
+        "really be lapped is what phase-lapped says. A role that has passed its wait and has done nothing since that "
+        "others could notice counts as one that has not seen it: in another schedule it waits there still.",
         "PTX ISA 9.7.13.15.4",
         "Let the arriving role, or one that it waits for, wait for the phase before; set observation = False on the "
         "pipeline to look only at waits that can really be lapped.",
