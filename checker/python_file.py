@@ -15,7 +15,8 @@ from sm90_verify.spec.language.pipeline import Pipeline, roles_of
 def load_module(path: str) -> ModuleType:
     """Executes a Python file; raises SpecError with the line where it cannot be."""
     if not os.path.isfile(path):
-        raise SpecError(f"{path}: no such file")
+        what = "a folder: name a Python file in it" if os.path.isdir(path) else "no such file"
+        raise SpecError(f"{path}: {what}")
     module_name = f"_verified_{os.path.splitext(os.path.basename(path))[0]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
@@ -60,5 +61,6 @@ def load_classes(path: str, name: str = "") -> tuple[type[Pipeline], ...]:
 
 
 def _line_in(path: str, error: BaseException) -> Source:
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    here = os.path.abspath(path)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if os.path.abspath(frame.filename) == here]
     return Source(path, frames[-1].lineno or 1) if frames else Source(path, 1)

@@ -429,3 +429,19 @@ def test_every_command_explains_its_options(command, capsys):
     assert main([command, "--no-such-option"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("verify: error:") and len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_mistake_in_a_class_body_has_its_line_however_the_file_is_named(tmp_path, monkeypatch, capsys, relative):
+    text = "from sm90_verify import Pipeline, role\n\n\nclass Own(Pipeline):\n    a = role(1)\n"
+    (tmp_path / "own.py").write_text(text)
+        "from sm90_verify import Pipeline, role\n\n\nclass Own(Pipeline):\n    a = role(1)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["spec", "own.py" if relative else str(tmp_path / "own.py")]) == 2
+    assert "own.py:5: TypeError" in capsys.readouterr().err
+
+
+def test_a_folder_is_no_file(tmp_path, capsys):
+    assert main(["spec", str(tmp_path)]) == 2
+    assert "a folder: name a Python file in it" in capsys.readouterr().err

@@ -129,6 +129,19 @@ def test_the_frontier_is_decided_by_order_alone(capsys):
     assert "--engine search: --frontier is decided by order alone" in capsys.readouterr().err
 
 
+def test_what_is_neither_a_pipeline_nor_a_kernel_is_refused():
+    for thing, named in ((HandsOver, "HandsOver"), (None, "None"), ("HandsOver", "'HandsOver'")):
+        with pytest.raises(SpecError, match=f"{named} is neither a pipeline nor a kernel"):
+            check(thing)
+
+
+def test_one_property_may_be_a_word_and_no_bound_is_negative():
+    assert [finding.id for finding in check(HandsOver(), properties="race").findings] == ["race"]
+    for bound in ({"limit": -1}, {"timeout": -1.0}, {"memory": -1}):
+        with pytest.raises(SpecError, match="a bound below 0"):
+            check(HandsOver(), **bound)
+
+
 def test_unknown_properties_are_refused():
     for words in ("search", "order"):
         with pytest.raises(SpecError, match="unknown property 'nonsense'"):

@@ -50,7 +50,8 @@ def check(
     specification without a meaning, an unknown property or engine, a question that the engine cannot be asked, and a
     bound that none of the engines heeds.
     """
-    question = Question(Subject(kernel_of(pipeline)), tuple(properties), limit, timeout, memory, reduced)
+    properties = (properties,) if isinstance(properties, str) else tuple(properties)
+    question = Question(Subject(kernel_of(pipeline)), properties, limit, timeout, memory, reduced)
     return _ask(question, engine, command)
 
 
@@ -58,6 +59,9 @@ def kernel_of(pipeline: Pipeline | Kernel) -> Kernel:
     """The kernel of a pipeline, or a kernel that a front end or somebody by hand has made, once it is valid."""
     if isinstance(pipeline, Pipeline):
         return trace(pipeline)
+    if not isinstance(pipeline, Kernel):
+        name = pipeline.__name__ if isinstance(pipeline, type) else repr(pipeline)
+        raise SpecError(f"{name} is neither a pipeline nor a kernel: give check an instance, such as Ring(stages=2)")
     validate(pipeline)
     return pipeline
 
@@ -77,6 +81,8 @@ def check_machine(
 def _ask(question: Question, words: str, command: str) -> Result:
     """The same question to all engines, one after the other."""
     start = time.perf_counter()
+    if any(value < 0 for value in (question.limit, question.timeout, question.memory)):
+        raise SpecError("a bound below 0: use 0 for none")
     unknown = [property for property in question.properties if property not in PROPERTIES]
     if unknown:
         raise SpecError(f"unknown property {unknown[0]!r}: use one of {', '.join(PROPERTIES)}")
