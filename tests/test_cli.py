@@ -435,8 +435,6 @@ def test_every_command_explains_its_options(command, capsys):
 def test_a_mistake_in_a_class_body_has_its_line_however_the_file_is_named(tmp_path, monkeypatch, capsys, relative):
     text = "from sm90_verify import Pipeline, role\n\n\nclass Own(Pipeline):\n    a = role(1)\n"
     (tmp_path / "own.py").write_text(text)
-        "from sm90_verify import Pipeline, role\n\n\nclass Own(Pipeline):\n    a = role(1)\n"
-    )
     monkeypatch.chdir(tmp_path)
     assert main(["spec", "own.py" if relative else str(tmp_path / "own.py")]) == 2
     assert "own.py:5: TypeError" in capsys.readouterr().err
