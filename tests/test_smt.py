@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from sm90_verify.engines.search.explore import explore
-from sm90_verify.engines.smt import induction
+from sm90_verify.engines.smt import houdini
 from sm90_verify.engines.smt.bounded import NotASchedule, Unrolling, bounded, deepen
 from sm90_verify.engines.smt.houdini import UNLIKE, strengthen
 from sm90_verify.engines.smt.induction import prove
@@ -303,7 +303,7 @@ def test_a_model_that_evaluation_contradicts_drops_nothing(
             return number_in(model, term)
         return 1 if half == "before" else initial[place - size]  # false of what is, or true of what is to be broken
 
-    monkeypatch.setattr(induction, "number_in", read)
+    monkeypatch.setattr(houdini, "number_in", read)
     assert expected and strengthen(*arguments) == expected and count[0] > 2 * size * max(wrong)
     always.append(True)
     with pytest.raises(RuntimeError, match="the readings differ"):
