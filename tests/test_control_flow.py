@@ -150,6 +150,39 @@ def yields_a_number():
     compile_kernel(trace(Wrong()))
 
 
+def yields_none():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.full[at].wait(at.phase)
+            yield print(end="")  # mistake
+            yield self.full[at].wait(at.phase ^ 1)
+
+    compile_kernel(trace(Wrong()))
+
+
+def bare_yield():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield  # mistake
+            yield self.full[at].wait(at.phase)
+
+    compile_kernel(trace(Wrong()))
+
+
+def counts_in_the_pipeline():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            self._count = 0  # mistake
+            for _ in self.loop():
+                self._count += 1
+                yield self.full[0].wait(self._count // 40)
+
+    compile_kernel(trace(Wrong()))
+
+
 def helper_never_run():
     class Wrong(Ring):
         @role(warps=1)
@@ -217,6 +250,9 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (last_operation_not_yielded, "put `yield` in front of it"),
     (yield_instead_of_yield_from, "write `yield from` in front of it"),
     (yields_a_number, "yield an operation"),
+    (yields_none, "a role yielded None"),
+    (bare_yield, "a role yielded None"),
+    (counts_in_the_pipeline, "a role sets self._count"),
     (helper_never_run, "write `yield from` in front of it"),
     (unknown_role_parameter, "a role takes `at` and `me`, not state"),
     (variable_that_cannot_be_closed_over, "'numbers'"),

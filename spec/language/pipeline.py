@@ -119,7 +119,7 @@ class Pipeline:
         self.layout = lay_out(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_") and self.__dict__.get("_tracer") is not None:
+        if self.__dict__.get("_tracer") is not None:
             raise SpecError(f"a role sets self.{name}, which all roles would share: keep it in a local variable")
         object.__setattr__(self, name, value)
 

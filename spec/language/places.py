@@ -50,6 +50,9 @@ def next_within(generator: Any, send: Any, where: Source) -> op.Operation | None
         sys.settrace(count_lines)
     try:
         result: op.Operation | None = generator.send(send)
+        if result is None:
+            what = "a role yielded None, which is no operation: yield what a verb gives, or leave the yield out"
+            raise SpecError(what, yielding_place(generator, where))
         return result
     except StopIteration:
         return None
