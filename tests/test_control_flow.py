@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 import pytest
@@ -183,6 +184,74 @@ def counts_in_the_pipeline():
     compile_kernel(trace(Wrong()))
 
 
+def state_in_an_object_that_is_called():
+    class Counter:
+        count = 0
+
+        def __call__(self):
+            self.count += 1
+            return self.count
+
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            step = Counter()
+            for _ in self.loop():  # mistake
+                yield self.full[0].wait(step() // 40)
+
+    compile_kernel(trace(Wrong()))
+
+
+def state_in_a_closure():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            step = steps()
+            for _ in self.loop():  # mistake
+                yield self.full[0].wait(min(1, step() // 40))
+
+    compile_kernel(trace(Wrong()))
+
+
+def state_in_a_method():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            seen = [].append
+            for _ in self.loop():  # mistake
+                seen(1)
+                yield self.full[0].wait(0)
+
+    compile_kernel(trace(Wrong()))
+
+
+def state_in_a_default():
+    def step(seen=[]):  # noqa: B006
+        seen.append(1)
+        return len(seen)
+
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            held = partial(step)
+            for _ in self.loop():  # mistake
+                yield self.full[0].wait(min(1, held() // 40000))
+
+    compile_kernel(trace(Wrong()))
+
+
+def steps():
+    """A function that counts its calls."""
+    number = 0
+
+    def step():
+        nonlocal number
+        number += 1
+        return number
+
+    return step
+
+
 def helper_never_run():
     class Wrong(Ring):
         @role(warps=1)
@@ -253,6 +322,10 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (yields_none, "a role yielded None"),
     (bare_yield, "a role yielded None"),
     (counts_in_the_pipeline, "a role sets self._count"),
+    (state_in_an_object_that_is_called, "'step' holds a Counter"),
+    (state_in_a_closure, "write `for _ in self.loop():`"),
+    (state_in_a_method, "write `for _ in self.loop():`"),
+    (state_in_a_default, "write `for _ in self.loop():`"),
     (helper_never_run, "write `yield from` in front of it"),
     (unknown_role_parameter, "a role takes `at` and `me`, not state"),
     (variable_that_cannot_be_closed_over, "'numbers'"),
@@ -265,3 +338,27 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
 def test_mistake_is_told_in_one_line(mistake: Callable[[], None], hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sm90_verify.spec.language.walk.MAX_LOCATIONS", 1000)
     told_in_one_line(mistake, hint)
+
+
+def test_functions_that_hold_nothing_that_changes_close_a_loop():
+    class Right(Ring):
+        @role(warps=1)
+        def consumer(self):
+            def even(k):
+                return k == 0 or not odd(k - 1)
+
+            def odd(k):
+                return k != 0 and not even(k - 1)
+
+            def release(at):
+                return self.empty[at].arrive()
+
+            at, bit, least, early = PipelineState.start(self.stages), partial(pow, 1), min, lambda: later
+            for _ in self.loop():
+                yield self.full[at].wait(at.phase)
+                if even(least(bit(1), 1) - 1):
+                    yield release(at)
+                at += 1
+            later = early
+
+    assert len(trace(Right()).programs[-1].nodes) < 100

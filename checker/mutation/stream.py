@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import Body
 from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each, roles_of
+from sm90_verify.spec.language.snapshot import Plumbing
 from sm90_verify.spec.language.state import Count
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.ptx import operations as op
@@ -145,15 +146,13 @@ class _Edited(Pipeline):
         return loop
 
 
-class _Loop:
-    """An iterator with one item more or less. Callable, so that a snapshot takes it for what it is: no data."""
+class _Loop(Plumbing):
+    """An iterator with one item more or less."""
 
     last: Any = -1
 
     def begin(self, original: Iterator[Any], more: int) -> None:
         self.original, self.more = original, more
-
-    def __call__(self) -> None: ...
 
     def __iter__(self) -> _Loop:
         return self
@@ -172,8 +171,8 @@ class _Loop:
         return self.last
 
 
-class _Driver:
-    """The role's own generator, its next operation, and the answer for it. Callable for the same reason."""
+class _Driver(Plumbing):
+    """The role's own generator, its next operation, and the answer for it."""
 
     generator: Any
     operation: op.Operation | None
@@ -202,7 +201,7 @@ class _Driver:
         return tuple(found)
 
 
-class _Stream:
+class _Stream(Plumbing):
     """A role's body with the filter around it."""
 
     def __init__(self, name: str, body: Callable[..., Body], edit: AnyEdit | None, record: Record | None) -> None:
@@ -215,7 +214,7 @@ class _Stream:
     def __call__(self, pipeline: Any, me: Threads) -> Body:
         names = self.body.__code__.co_varnames[1 : self.body.__code__.co_argcount]
         extra = {"me": me} if "me" in names else {}
-        pipeline._running = (self.name, me.name)
+        object.__setattr__(pipeline, "_running", (self.name, me.name))
         drive = self.drivers.setdefault(me.name, _Driver())
         memory: list[Any] = [0]
         body = self.body

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from types import FrameType
+from functools import partial
+from types import BuiltinMethodType, CellType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from sm90_verify.spec.errors import Source, SpecError
@@ -19,15 +20,20 @@ from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.phase import Phase
 
 
+class Plumbing:
+    """What runs a role rather than belongs to it: a snapshot takes it for no data."""
+
+
 @dataclass
 class Snapshot:
     """laps: of its ring, after so many a state looks the same again. counted: whether the number of an iteration is
-    told apart. states: those that were on the stack, in order.
+    told apart. states: those that were on the stack, in order. functions: in whose closures it is looking.
     """
 
     laps: int
     counted: bool
     states: list[PipelineState] = field(default_factory=list)
+    functions: set[int] = field(default_factory=set)
 
     def of(self, frame: FrameType | None) -> Hashable:
         """The role's frames from this one on, and what is in their variables. Raises SpecError for a variable that
@@ -63,10 +69,36 @@ class Snapshot:
             return ("barrier", value.name)
         if isinstance(value, Tile):
             return ("tile", value.access, value.tag)
-        if isinstance(value, Pipeline | Component | Array | Threads | Cluster) or callable(value):
+        if isinstance(value, Pipeline | Component | Array | Threads | Cluster | Plumbing | type):
             return ("object", id(value))
+        if isinstance(value, FunctionType):
+            return self._function(value, name, place)
+        if isinstance(value, MethodType | BuiltinMethodType):
+            of = value.__self__
+            return ("method", value.__name__, None if isinstance(of, ModuleType) else self._normal(of, name, place))
+        if isinstance(value, partial):
+            return ("partial", *(self._normal(one, name, place) for one in (value.func, value.args, value.keywords)))
         raise SpecError(
             f"the loop cannot be closed while the variable {name!r} holds a {type(value).__name__}: "
             "keep numbers, states, lists and dicts in variables across a loop without end",
             place,
         )
+
+    def _function(self, function: FunctionType, name: str, place: Source) -> Hashable:
+        """A function and what its closure and its defaults hold; a function that is in its own closure once."""
+        code = ("function", id(function.__code__))
+        if id(function) in self.functions:
+            return code
+        self.functions.add(id(function))
+        told = [*map(_content, function.__closure__ or ()), function.__defaults__, function.__kwdefaults__]
+        held = tuple(self._normal(one, name, place) for one in told)
+        self.functions.discard(id(function))
+        return (*code, held)
+
+
+def _content(cell: CellType) -> Any:
+    """None for a variable that has no value yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
