@@ -135,6 +135,24 @@ def test_the_gate_refuses_it_in_programs_that_nobody_traced(what):
         validate(replace(trace(pipeline), programs=(one, other)))
 
 
+OPERANDS = [
+    (op.Init("full", None), "count", "int"),
+    (op.Wait("full", None), "phase", "int | Token"),
+    (op.Arrive("full", 1.0), "count", "int"),
+    (op.Arrive("full", expect="16"), "expect", "int | None"),
+    (op.NamedSync(1.0, 32), "id", "int"),
+    (op.Choose("tile", [1, 2]), "options", "tuple[Hashable, ...]"),
+    (op.Choose("tile", (1, [2])), "options", "tuple[Hashable, ...]"),
+    (op.Load(None, "full", 16, None), "write", "Access"),
+    (op.Touch("read", (3,), (None,)), "accesses", "tuple[Access, ...]"),
+]
+
+
+@pytest.mark.parametrize(("operation", "name", "type_"), OPERANDS)
+def test_an_operand_of_another_type_is_refused_with_its_name(operation, name, type_):
+    assert op.unknown(operation).endswith(f"whose {name} no engine knows: it is not {type_}")
+
+
 def test_an_operation_that_is_in_the_union_is_known():
     known = [op.Touch("read", (), ()), op.Fence("mbarrier_init"), op.Wait("full", op.Token("full"), "try_wait")]
     assert all(op.unknown(one) == "" for one in known)

@@ -24,6 +24,8 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.annotate import annotate
+from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import CTA_THREADS, SHARED_OF_CTA, SHARED_OF_SM, WARPGROUP
 from sm90_verify.spec.ptx.memory import Access, as_read, as_write
@@ -346,7 +348,7 @@ class ToAll(Pipeline):
     @role(ctas=(0,))
     def one(self):
         here = as_write(self.a[0].access, "async")
-        there = replace(moved(here, self.by, self.more), cta=self.cta)
+        there = replace(moved(here, self.by, self.more), cta=self.cta, object=f"cta{self.cta}.a")
         yield op.Load(here, "cta0.full", 64, None, also=((there, "cta1.full"),))
 
 
@@ -356,7 +358,7 @@ def test_every_destination_of_a_multicast():
     assert "address" in refusal(ToAll(by=8))[0] and "80 bytes" not in refusal(ToAll(by=8))[0]
     assert "72 bytes: a bulk copy has" in refusal(ToAll(more=8))[0]
     what, line = refusal(ToAll(cta=2))
-    assert what == "cta0.a of CTA 2: use 0 to 1" and "yield op.Load" in line
+    assert what == "cta2.a of CTA 2: use 0 to 1" and "yield op.Load" in line
     assert "of CTA -1" in refusal(ToAll(cta=-1))[0]
 
 
@@ -784,3 +786,71 @@ def test_an_arrival_that_is_not_executed_has_no_address():
     moved_there = (records[index].values[0] + 4, *records[index].values[1:])
     records[index] = replace(records[index], values=moved_there)
     assert check_records(renumbered(records), "moved.log").verdict == PROVED
+
+
+# ---------------------------------------------------------------- what operations and programs name
+
+
+class Loads(Pipeline):
+    full = barrier(arrivals=1)
+    a = tile(bytes=64)
+
+    @role(warps=1)
+    def one(self):
+        yield self.full.arrive_expect_tx(64)
+        yield self.a.load(signals=self.full)
+        yield self.full.wait(0)
+
+
+def edited(change) -> Kernel:
+    """The kernel of Loads with other operations, said anew of each location."""
+    kernel = trace(Loads())
+    (program,) = kernel.programs
+    nodes = tuple(
+        node if node.operation is None else replace(node, operation=change(node.operation)) for node in program.nodes
+    )
+    return replace(kernel, programs=(annotate(replace(program, nodes=nodes)),))
+
+
+def elsewhere(operation: op.Operation, **place: object) -> op.Operation:
+    """A copy to bytes that have another object or memory space; other operations as they are."""
+    return replace(operation, write=replace(operation.write, **place)) if isinstance(operation, op.Load) else operation
+
+
+@pytest.mark.parametrize(
+    ("kernel", "why"),
+    [
+        (lambda: edited(lambda one: replace(one, barrier="b")), "no barrier is called 'b': the layout has full"),
+        (lambda: edited(lambda one: replace(one, barrier="a")), "no barrier is called 'a'"),
+        (lambda: edited(lambda one: elsewhere(one, object="b")), "no buffer 'b' lies in shared memory of CTA 0"),
+        (lambda: edited(lambda one: elsewhere(one, space="global")), "no buffer 'a' lies in global memory"),
+    ],
+)
+def test_what_an_operation_names_has_a_place(kernel, why):
+    assert check(edited(lambda one: one)).verdict == PROVED
+    with pytest.raises(SpecError, match=re.escape(why)):
+        check(kernel())
+
+
+def test_programs_have_names_and_homes_of_their_own():
+    kernel = trace(Loads())
+    (one,) = kernel.programs
+    away = replace(one, me=replace(one.me, cta=1))
+    for programs, why in (
+        ((one, one), "two programs are called one"),
+        ((away,), "role one is that of CTA 1: use 0 to 0"),
+        ((replace(one, home="cta0."),), "role one of CTA 0 has the home 'cta0.': use ''"),
+    ):
+        with pytest.raises(SpecError, match=re.escape(why)):
+            check(replace(kernel, programs=programs))
+
+
+def test_objects_have_a_place_of_at_least_one_byte():
+    kernel = trace(Loads())
+    layout = kernel.layout
+    for regions, why in (
+        ((*layout.regions, layout.regions[0]), "two regions of the layout have the same name"),
+        (tuple(replace(one, stop=one.start) for one in layout.regions), "full has 0 bytes: use 1 or more"),
+    ):
+        with pytest.raises(SpecError, match=why):
+            check(replace(kernel, layout=replace(layout, regions=regions)))

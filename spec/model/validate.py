@@ -42,6 +42,7 @@ def validate(kernel: Kernel, *, annotated: bool = False) -> None:
     programs = kernel.programs
     _check_names(programs)
     _check_operations(programs)
+    _check_homes(programs, kernel.cluster)
     _check_memory(kernel.layout)
     _check_threads(programs)
     _check_registers(programs, kernel.registers)
@@ -52,6 +53,7 @@ def validate(kernel: Kernel, *, annotated: bool = False) -> None:
             raise SpecError(what, node.source)
     if not annotated:
         _check_annotations(programs)
+    _check_things(programs, kernel.layout)
 
 
 def _check_names(programs: Sequence[Program]) -> None:
@@ -60,6 +62,44 @@ def _check_names(programs: Sequence[Program]) -> None:
     for program in programs:
         if where.setdefault(program.role, program.where) != program.where:
             raise SpecError(f"two roles are called {program.role}: give one of them another name", program.where)
+    names = [program.name for program in programs]
+    for program in programs:
+        if names.count(program.name) > 1:
+            raise SpecError(f"two programs are called {program.name}: give one of them another name", program.where)
+
+
+def _check_homes(programs: Sequence[Program], shape: Cluster) -> None:
+    """Every program is that of a CTA that is there."""
+    for program in programs:
+        if not 0 <= program.me.cta < shape.size:
+            raise SpecError(f"role {program.name} is that of CTA {program.me.cta}: use 0 to {shape.size - 1}")
+        if program.home != shape.home(program.me.cta):
+            what = f"role {program.name} of CTA {program.me.cta} has the home {program.home!r}"
+            raise SpecError(f"{what}: use {shape.home(program.me.cta)!r}", program.where)
+
+
+def _check_things(programs: Sequence[Program], layout: Layout) -> None:
+    """Whatever an operation names has a place: mbarriers, and buffers in the memory and the CTA that it says."""
+    barriers = {region.object for region in layout.regions if region.declaration in layout.barriers}
+    places = {(region.object, region.space, region.cta) for region in layout.regions}
+    if len({region.object for region in layout.regions}) < len(layout.regions):
+        raise SpecError("two regions of the layout have the same name: give each object one place")
+    for _, node in _nodes(programs):
+        effects = effects_of(node.operation)
+        named = [one.barrier for one in (effects.signal, effects.waits) if one is not None]
+        for name in (*named, *(copies.barrier for copies, _ in effects.lands)):
+            if name not in barriers:
+                raise SpecError(f"no barrier is called {name!r}: the layout has {_some(barriers)}", node.source)
+        for access in effects.accesses:
+            if (access.object, access.space, access.cta) not in places:
+                what = f"no buffer {access.object!r} lies in {access.space} memory of CTA {access.cta}"
+                raise SpecError(f"{what}: the layout has {_some(name for name, _, _ in places)}", node.source)
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first of them, for a line."""
+    first = sorted(set(names))
+    return ", ".join(first[:4]) + (", …" if len(first) > 4 else "") or "none"
 
 
 # ---------------------------------------------------------------- addresses
@@ -100,6 +140,8 @@ def _check_memory(layout: Layout) -> None:
 
 
 def _wrong_place(region: Region, barrier: bool) -> str:
+    if region.stop <= region.start:
+        return f"{region.object} has {region.stop - region.start} bytes: use 1 or more"
     size = SHARED_OF_CTA if region.space == "shared" else region.stop
     wrong = outside_shared(region.object, region.start, region.stop, size)
     return wrong or (misplaced_mbarrier(region.object, region.start) if barrier else "")

@@ -7,8 +7,10 @@ yielded why it is none of them, before anybody reads it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from sm90_verify.spec.errors import SpecError
@@ -233,6 +235,10 @@ _KINDS = {
     record: [(name, get_args(kind)) for name, kind in get_type_hints(record).items() if get_origin(kind) is Literal]
     for record in OPERATIONS
 }
+_OPERANDS = {
+    record: [(name, type_) for name, type_ in get_type_hints(record).items() if get_origin(type_) is not Literal]
+    for record in OPERATIONS
+}
 
 
 def unknown(thing: object) -> str:
@@ -247,4 +253,31 @@ def unknown(thing: object) -> str:
     for name, values in _KINDS[type(thing)]:
         if getattr(thing, name) not in values:
             return f"a role yielded {thing!r}, whose {name} no engine knows: use {', '.join(values)}"
+    for name, type_ in _OPERANDS[type(thing)]:
+        if not _is_one(getattr(thing, name), type_):
+            return f"a role yielded {thing!r}, whose {name} no engine knows: it is not {_said(type_)}"
     return ""
+
+
+def _is_one(value: object, type_: Any) -> bool:
+    """Whether an operand has the type of its field."""
+    origin, parts = get_origin(type_), get_args(type_)
+    if type_ is Hashable:
+        try:
+            return isinstance(hash(value), int)
+        except TypeError:
+            return False
+    if origin is UnionType:
+        return any(_is_one(value, part) for part in parts)
+    if origin is tuple and parts[1:] == (...,):
+        return isinstance(value, tuple) and all(_is_one(one, parts[0]) for one in value)
+    if origin is tuple:
+        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_is_one, value, parts))
+    return isinstance(value, type_)
+
+
+def _said(type_: Any) -> str:
+    """A type without its modules."""
+    return (
+        type_.__name__ if isinstance(type_, type) and not get_origin(type_) else re.sub(r"\w+\.(?=\w)", "", str(type_))
+    )
