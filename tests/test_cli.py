@@ -143,6 +143,48 @@ def test_a_deadlock_can_be_replayed(spec_file, tmp_path, capsys):
     assert run("replay", str(target), capsys=capsys)[0] == 1
 
 
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("property",), 3),
+        (("because",), None),
+        (("steps", 0, "role"), None),
+        (("steps", 0, "action"), ["x"]),
+        (("steps", 0, "line"), "8"),
+        (("steps", 0, "changes"), []),
+        (("blocked", 0, "missing"), 3),
+        (("blocked", 0, "line"), None),
+    ],
+)
+def test_a_trace_with_a_part_of_another_kind_is_refused_with_one_line(where, value, spec_file, tmp_path, capsys):
+    target = tmp_path / "trace.json"
+    main(["spec", spec_file(HANG), "--format", "json", "-o", str(target)])
+    written = json.loads(target.read_text())
+    part = written["trace"]
+    for key in where[:-1]:
+        part = part[key]
+    part[where[-1]] = value
+    target.write_text(json.dumps(written))
+    code, _, err = run("replay", str(target), capsys=capsys)
+    assert code == 2 and err.count("\n") == 1 and "no trace of a pipeline or spec in it" in err
+
+
+def test_a_trace_that_blocks_a_role_which_is_not_there_shows_nothing(spec_file, tmp_path, capsys):
+    target = tmp_path / "trace.json"
+    main(["spec", spec_file(HANG), "--format", "json", "-o", str(target)])
+    written = json.loads(target.read_text())
+    written["trace"]["blocked"][0]["role"] = "nobody"
+    target.write_text(json.dumps(written))
+    assert run("replay", str(target), capsys=capsys)[0] == 3
+
+
+def test_a_file_that_is_nested_too_deeply_is_no_json(tmp_path, capsys):
+    target = tmp_path / "trace.json"
+    target.write_text("[" * 100_000)
+    code, _, err = run("replay", str(target), capsys=capsys)
+    assert code == 2 and "not a JSON file" in err
+
+
 def test_several_models_give_the_worst_verdict(capsys, spec_file):
     good = spec_file(GOOD, "good.py")
     bad = spec_file(RACE, "bad.py")

@@ -222,3 +222,9 @@ def test_each_copy_of_a_multicast_lands_when_it_will():
     assert sorted(landing) == sorted(
         f"cta{cta}.{part}" for cta in range(2) for part in ("parts_of_a", "parts_of_b[0]", "parts_of_b[1]")
     )
+
+
+@pytest.mark.parametrize("text", ["²x1", "2x²", "1x1x1", "x", "17x1", "0x2"])
+def test_what_is_no_shape_of_a_cluster_is_refused(text):
+    with pytest.raises(SpecError, match="use XxY with 1 to 16 CTAs"):
+        Cluster.parse(text)

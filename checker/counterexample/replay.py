@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from sm90_verify.counterexample.trace import known_again, shows_again
 from sm90_verify.python_file import load_classes
@@ -16,6 +16,8 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.compile import compile_kernel
+
+_Record = TypeVar("_Record", Trace, TraceStep, Blocked)
 
 
 def replay(path: str) -> Result:
@@ -31,7 +33,7 @@ def replay(path: str) -> Result:
             written = json.load(file)
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SpecError(f"{path}: not a JSON file: write one with --format json -o {path}") from None
     try:
         trace = trace_of(written["trace"])
@@ -70,7 +72,18 @@ def pipeline_of(model: dict[str, Any], command: str) -> Pipeline:
 
 
 def trace_of(written: dict[str, Any]) -> Trace:
-    steps = tuple(TraceStep(**step) for step in written["steps"])
-    blocked = tuple(Blocked(**entry) for entry in written["blocked"])
-    following = tuple(TraceStep(**step) for step in written.get("next", ()))
-    return Trace(written["property"], written["because"], steps, blocked, following)
+    """The trace in a result; KeyError or TypeError for what is none."""
+    steps = tuple(_read(TraceStep, step) for step in written["steps"])
+    blocked = tuple(_read(Blocked, entry) for entry in written["blocked"])
+    following = tuple(_read(TraceStep, step) for step in written.get("next", ()))
+    texts = {"property": written["property"], "because": written["because"]}
+    return _read(Trace, {**texts, "steps": steps, "blocked": blocked, "next": following})
+
+
+def _read(record: type[_Record], written: dict[str, Any]) -> _Record:
+    """A record whose texts, numbers and changes are what its fields say; TypeError if they are not."""
+    for name, type_ in get_type_hints(record).items():
+        plain = get_origin(type_) or type_
+        if name in written and isinstance(plain, type) and not isinstance(written[name], plain):
+            raise TypeError(f"{name} of a {record.__name__}")
+    return record(**written)

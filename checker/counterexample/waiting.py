@@ -80,7 +80,9 @@ def find_cycle(machine: Machine, state: State, stuck: Sequence[str]) -> tuple[st
 def reproduces(machine: Machine, state: State, trace: Trace) -> bool:
     """The roles that the trace calls blocked have not ended and can do nothing there, or nothing but fail a test."""
     for entry in trace.blocked:
-        role = next(role for role in machine.roles if role.name == entry.role)
+        role = next((role for role in machine.roles if role.name == entry.role), None)
+        if role is None:
+            return False
         place = state[role.counter]
         can_run = any(
             action.location == place

@@ -27,7 +27,7 @@ class Cluster:
     def parse(text: str) -> Cluster:
         """`XxY`, as ClusterShape_MNK without its last extent; raises SpecError outside 1 to 16 CTAs."""
         x, _, y = str(text).partition("x")
-        if not (x.isdigit() and y.isdigit()):
+        if not (x.isdecimal() and y.isdecimal()):
             raise SpecError(f"cluster {text!r}: use XxY with 1 to {CLUSTER_LIMIT} CTAs, for example 2x1")
         return Cluster(int(x), int(y))
 
