@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cache
 from types import UnionType
-from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.memory import Access
@@ -231,14 +232,12 @@ Meeting: TypeAlias = NamedSync | CtaSync | WarpSync | ClusterArrive | ClusterWai
 """Barriers of threads."""
 
 OPERATIONS: tuple[type[Any], ...] = get_args(Operation)
-_KINDS = {
-    record: [(name, get_args(kind)) for name, kind in get_type_hints(record).items() if get_origin(kind) is Literal]
-    for record in OPERATIONS
-}
-_OPERANDS = {
-    record: [(name, type_) for name, type_ in get_type_hints(record).items() if get_origin(type_) is not Literal]
-    for record in OPERATIONS
-}
+
+
+@cache
+def _fields(record: type[Any]) -> tuple[tuple[str, Any], ...]:
+    """The fields of a record with their types."""
+    return tuple(get_type_hints(record).items())
 
 
 def unknown(thing: object) -> str:
@@ -250,11 +249,12 @@ def unknown(thing: object) -> str:
         bases = [base.__name__ for base in type(thing).__mro__[1:] if base in OPERATIONS]
         why = f"{type(thing).__name__} is a subclass of {bases[0]}" if bases else repr(thing)
         return f"a role yielded {why}, which no engine knows: yield an operation of spec.ptx.operations"
-    for name, values in _KINDS[type(thing)]:
-        if getattr(thing, name) not in values:
-            return f"a role yielded {thing!r}, whose {name} no engine knows: use {', '.join(values)}"
-    for name, type_ in _OPERANDS[type(thing)]:
-        if not _is_one(getattr(thing, name), type_):
+    for name, type_ in _fields(cast(Any, type(thing))):
+        value = getattr(thing, name)
+        if get_origin(type_) is Literal:
+            if value not in get_args(type_):
+                return f"a role yielded {thing!r}, whose {name} no engine knows: use {', '.join(get_args(type_))}"
+        elif not _is_one(value, type_):
             return f"a role yielded {thing!r}, whose {name} no engine knows: it is not {_said(type_)}"
     return ""
 
