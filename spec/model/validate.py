@@ -41,7 +41,8 @@ def validate(kernel: Kernel, *, annotated: bool = False) -> None:
     """
     programs = kernel.programs
     _check_names(programs)
-    _check_operations(programs)
+    if not annotated:
+        _check_operations(programs)
     _check_homes(programs, kernel.cluster)
     _check_memory(kernel.layout)
     _check_threads(programs)

@@ -235,9 +235,10 @@ OPERATIONS: tuple[type[Any], ...] = get_args(Operation)
 
 
 @cache
-def _fields(record: type[Any]) -> tuple[tuple[str, Any], ...]:
-    """The fields of a record with their types."""
-    return tuple(get_type_hints(record).items())
+def _fields(record: type[Any]) -> tuple[tuple[str, Any, tuple[str, ...]], ...]:
+    """The fields of a record, with their types, or the words that they can be."""
+    types = get_type_hints(record).items()
+    return tuple((name, type_, get_args(type_) if get_origin(type_) is Literal else ()) for name, type_ in types)
 
 
 def unknown(thing: object) -> str:
@@ -249,12 +250,12 @@ def unknown(thing: object) -> str:
         bases = [base.__name__ for base in type(thing).__mro__[1:] if base in OPERATIONS]
         why = f"{type(thing).__name__} is a subclass of {bases[0]}" if bases else repr(thing)
         return f"a role yielded {why}, which no engine knows: yield an operation of spec.ptx.operations"
-    for name, type_ in _fields(cast(Any, type(thing))):
+    for name, type_, words in _fields(cast(Any, type(thing))):
         value = getattr(thing, name)
-        if get_origin(type_) is Literal:
-            if value not in get_args(type_):
-                return f"a role yielded {thing!r}, whose {name} no engine knows: use {', '.join(get_args(type_))}"
-        elif not _is_one(value, type_):
+        if words:
+            if value not in words:
+                return f"a role yielded {thing!r}, whose {name} no engine knows: use {', '.join(words)}"
+        elif type(value) is not type_ and not _is_one(value, type_):
             return f"a role yielded {thing!r}, whose {name} no engine knows: it is not {_said(type_)}"
     return ""
 
