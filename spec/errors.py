@@ -8,15 +8,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _SPEC = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _CHECKER = os.path.dirname(os.path.abspath(str(sys.modules[__name__.partition(".")[0]].__file__))) + os.sep
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A place in a Python file: what a trace step or an error message points at."""
 
     file: str

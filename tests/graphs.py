@@ -54,7 +54,7 @@ def untrue(program: Program, steps: int = 400, walks: int = 4) -> list[str]:
     wrong: list[str] = []
     for seed in range(walks):
         chance = random.Random(seed)
-        at, held, made = 0, replace(IDLE, tracks=relaxed), {}
+        at, held, made = 0, IDLE._replace(tracks=relaxed), {}
         counts: Found = ({}, {}, {}, 0)
         for _ in range(steps):
             node = program.nodes[at]

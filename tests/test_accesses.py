@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from sm90_verify.spec.model.accesses import (
@@ -76,7 +74,7 @@ def test_different_conflicts_are_told_apart_and_what_has_started_comes_first():
 
 
 def test_what_a_relaxed_arrival_has_left_unordered_conflicts():
-    held = replace(IDLE, unordered=(access(),))
+    held = IDLE._replace(unordered=(access(),))
     assert conflicts(access(write=True), Spot(held, ()))[0][0] == [0]
 
 

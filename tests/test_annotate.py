@@ -493,7 +493,7 @@ MUTATIONS = (
     ("for name in reads[index])", "for name in ())"),
     ("wait is not None and answer is not False and not", "wait is not None and not"),
     ("answer is not False and not isinstance(wait.phase, op.Token):", "answer is not False:"),
-    ("replace(IDLE, tracks=True) if relaxed else IDLE", "IDLE"),
+    ("IDLE._replace(tracks=True) if relaxed else IDLE", "IDLE"),
     ("not (sees and answer is not False)", "not sees"),
     ("sees = wait is not None and wait.barrier == name and not isinstance(wait.phase, op.Token)", "sees = True"),
     ("wait.barrier == name and not isinstance(wait.phase, op.Token)", "wait.barrier == name"),

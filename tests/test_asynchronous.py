@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from sm90_verify.spec.language.declarations import barrier, role, tile
@@ -194,7 +192,7 @@ def test_what_has_no_address_is_placed_behind_what_has_one() -> None:
 
 def relaxed(*operations: op.Operation) -> Held:
     """What is held after them and a barrier.cluster.arrive.relaxed, where that is followed."""
-    held = replace(IDLE, tracks=True)
+    held = IDLE._replace(tracks=True)
     for operation in (*operations, op.ClusterArrive(release=False)):
         held = held.after(operation)
     return held

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,7 +101,7 @@ def itself(operation: op.Operation, effects: Effects) -> Effects:
         "chooses": op.Choose,
         "registers": op.Setmaxnreg,
     }
-    return replace(effects, **{name: operation for name, record in parts.items() if isinstance(operation, record)})
+    return effects._replace(**{name: operation for name, record in parts.items() if isinstance(operation, record)})
 
 
 @pytest.mark.parametrize(("operation", "effects", "kind"), MEANINGS, ids=IDS)
@@ -139,18 +138,18 @@ def test_effects_belong_to_a_record_and_not_to_its_value():
 
 BUSY = Held(
     mma=((FAST,),),
-    fresh_mma=(replace(FAST, object="w"),),
+    fresh_mma=(FAST._replace(object="w"),),
     bulk_reads=((FAST,), (X,)),
     bulk_writes=((OUT,), ()),
-    fresh_reads=(replace(FAST, object="z"),),
-    fresh_writes=(replace(OUT, object="q"),),
-    unfenced=(replace(X, object="u"),),
+    fresh_reads=(FAST._replace(object="z"),),
+    fresh_writes=(OUT._replace(object="q"),),
+    unfenced=(X._replace(object="u"),),
     unfenced_inits=("old",),
     hidden_inits=("old",),
     registers=168,
     tracks=True,
-    recent=(replace(X, object="r"),),
-    unordered=(replace(X, object="o"),),
+    recent=(X._replace(object="r"),),
+    unordered=(X._replace(object="o"),),
 )
 
 
@@ -236,7 +235,7 @@ def test_mutations_and_annotations_go_by_the_effects(operation):
     assert bool(end.ahead) == bool(effects.lands or isinstance(operation, op.Arrive | op.Transaction))
     assert bool(end.arrived) == isinstance(operation, op.Arrive)
     assert bool(end.observed) == (effects.waits is not None and not isinstance(effects.waits.phase, op.Token))
-    assert end.held == replace(IDLE, tracks=operation == op.ClusterArrive(release=False)).after(operation)
+    assert end.held == IDLE._replace(tracks=operation == op.ClusterArrive(release=False)).after(operation)
     assert has_answer(operation) == bool(effects.answers)
     assert isinstance(default_answer(operation), op.Token) == isinstance(operation, op.Arrive)
     shows = effects.registers is not None or (effects.begins and effects.signal is None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -267,12 +266,12 @@ def test_answers_are_compared_in_pairs_wherever_they_stand():
     for answers in permutations((proved, wrong, unsure)):
         with pytest.raises(Contradiction, match=r"a and b|b and a"):
             combine(answers)
-    for answers in permutations((wrong, unsure, replace(wrong, engine="d"))):
+    for answers in permutations((wrong, unsure, wrong._replace(engine="d"))):
         assert verdicts(combine(answers)) == {"p0": VIOLATED}
-    for answers in permutations((proved, unsure, replace(proved, engine="d"))):
+    for answers in permutations((proved, unsure, proved._replace(engine="d"))):
         assert combine(answers).findings == (Finding("p0", UNDETERMINED, note="c: c"),)
     with pytest.raises(Contradiction, match="a answers on p0 where b does on other"):
-        combine((proved, replace(wrong, findings=(Finding("other", PROVED),))))
+        combine((proved, wrong._replace(findings=(Finding("other", PROVED),))))
     with pytest.raises(ValueError, match="longer"):
         combine((proved, answer("b", PROVED, PROVED)))
 

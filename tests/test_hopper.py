@@ -122,19 +122,19 @@ def test_random_operations_agree_with_an_independent_model(count, sequence):
 
 @pytest.mark.parametrize("count", [1, 2, LIMIT])
 def test_init_accepts_its_range(count):
-    step = mbarrier.init(replace(Mbarrier.initialised(1), alive=Lit(0, 1)), count)
+    step = mbarrier.init(Mbarrier.initialised(1)._replace(alive=Lit(0, 1)), count)
     assert not evaluate(violated(step.illegal), {})
 
 
 @pytest.mark.parametrize("count", [0, -1, LIMIT + 1])
 def test_init_outside_its_range_faults(count):
-    step = mbarrier.init(replace(Mbarrier.initialised(1), alive=Lit(0, 1)), count)
+    step = mbarrier.init(Mbarrier.initialised(1)._replace(alive=Lit(0, 1)), count)
     assert evaluate(violated(step.illegal), {})
 
 
 def test_init_of_a_live_barrier_and_use_of_a_dead_one():
     live = Mbarrier.initialised(3)
-    dead = replace(live, alive=Lit(0, 1))
+    dead = live._replace(alive=Lit(0, 1))
     assert evaluate(violated(mbarrier.init(live, 1).illegal), {})
     for step in (
         mbarrier.arrive(dead),
@@ -214,7 +214,7 @@ def test_arrive_no_complete_must_not_complete():
 )
 def test_a_wait_is_legal_for_the_current_phase_and_the_one_before(unseen, distance, verdict):
     """The wait is meant for phase n = distance - 1 after the last one seen; the barrier is in phase `unseen`."""
-    b = replace(Mbarrier.initialised(1), phase=Lit(unseen & 1, 1))
+    b = Mbarrier.initialised(1)._replace(phase=Lit(unseen & 1, 1))
     step = mbarrier.wait_parity(b, (distance - 1) & 1, Lit(unseen, 2), distance)
     illegal = bool(evaluate(violated(step.illegal), {}))
     assert illegal == (verdict in ("late", "early"))
@@ -230,7 +230,7 @@ def test_tokens_pass_after_one_phase_and_are_undefined_after_two():
 
 
 def test_an_arrival_in_a_phase_whose_predecessor_nobody_saw():
-    b: Mbarrier = replace(Mbarrier.initialised(2), observed=Lit(0, 1))
+    b: Mbarrier = Mbarrier.initialised(2)._replace(observed=Lit(0, 1))
     illegal: list[Expr] = [part.when for part in mbarrier.arrive(b).illegal if part.property == "unobserved-phase"]
     assert [evaluate(when, {}) for when in illegal] == [1]
 
@@ -256,7 +256,7 @@ def test_cp_async_arrive_takes_one_more_arrival():
 def test_where_cp_async_arrive_has_no_room(pending, tx, legal):
     """A byte more or less leaves the range of the tx-count, or makes the bytes match while no arrival is pending."""
     b = Mbarrier.initialised(1)
-    b = replace(b, pending=Lit(pending, b.pending.width), tx=Lit(tx % (1 << b.tx.width), b.tx.width))
+    b = b._replace(pending=Lit(pending, b.pending.width), tx=Lit(tx % (1 << b.tx.width), b.tx.width))
     assert evaluate(violated(mbarrier.cp_async_arrive(b).illegal), {}) == (not legal)
 
 

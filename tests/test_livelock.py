@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -476,7 +475,7 @@ def test_copies_land_where_bytes_are_about_to_be_expected_only_if_no_arrival_is_
     def states(drained=None):
         packed = pack(machine, exchange=True)
         if drained is not None:
-            packed = replace(packed, drained=tuple((lambda state: drained) for _ in packed.drained))
+            packed = packed._replace(drained=tuple((lambda state: drained) for _ in packed.drained))
         search = Search(packed, Bounds(), False)
         search.reduced = True
         return search.run().states

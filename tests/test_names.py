@@ -240,7 +240,7 @@ def scrambled(machine: Machine) -> Machine:
 
     def checks(some: Iterable[Check]) -> tuple[Check, ...]:
         return tuple(
-            replace(one, when=renamed(one.when), cases=tuple((renamed(when), said) for when, said in one.cases))
+            one._replace(when=renamed(one.when), cases=tuple((renamed(when), said) for when, said in one.cases))
             for one in some
         )
 
@@ -249,12 +249,10 @@ def scrambled(machine: Machine) -> Machine:
         machine,
         variables=tuple(replace(one, name=new[one.name], about="something") for one in machine.variables),
         roles=tuple(
-            replace(
-                role,
+            role._replace(
                 counter=new[role.counter],
                 locations=tuple(
-                    replace(
-                        place,
+                    place._replace(
                         op=other[place.op],
                         object=other[place.object],
                         checks=checks(place.checks),
@@ -266,8 +264,7 @@ def scrambled(machine: Machine) -> Machine:
             for role in machine.roles
         ),
         actions=tuple(
-            replace(
-                action,
+            action._replace(
                 name=name,
                 op=other[action.op],
                 object=other[action.object],
@@ -278,11 +275,9 @@ def scrambled(machine: Machine) -> Machine:
             for action, name in zip(machine.actions, reversed(actions), strict=True)
         ),
         checks=checks(machine.checks),
-        structure=replace(
-            structure,
+        structure=structure._replace(
             barriers=tuple(
-                replace(
-                    one,
+                one._replace(
                     phase=new[one.phase],
                     pending=new[one.pending],
                     tx=new[one.tx],
@@ -292,7 +287,7 @@ def scrambled(machine: Machine) -> Machine:
                 for one in structure.barriers
             ),
             copies=tuple(
-                replace(one, variable=new[one.variable], content=new[one.content], pieces=new[one.pieces])
+                one._replace(variable=new[one.variable], content=new[one.content], pieces=new[one.pieces])
                 for one in structure.copies
             ),
         ),

@@ -280,7 +280,7 @@ class Copies(Pipeline):
 
 
 def moved(access: Access, by: int, more: int = 0) -> Access:
-    return replace(access, start=access.start + by, stop=access.stop + by + more)
+    return access._replace(start=access.start + by, stop=access.stop + by + more)
 
 
 @pytest.mark.parametrize("store", [True, False])
@@ -348,7 +348,7 @@ class ToAll(Pipeline):
     @role(ctas=(0,))
     def one(self):
         here = as_write(self.a[0].access, "async")
-        there = replace(moved(here, self.by, self.more), cta=self.cta, object=f"cta{self.cta}.a")
+        there = moved(here, self.by, self.more)._replace(cta=self.cta, object=f"cta{self.cta}.a")
         yield op.Load(here, "cta0.full", 64, None, also=((there, "cta1.full"),))
 
 
@@ -814,7 +814,7 @@ def edited(change) -> Kernel:
 
 def elsewhere(operation: op.Operation, **place: object) -> op.Operation:
     """A copy to bytes that have another object or memory space; other operations as they are."""
-    return replace(operation, write=replace(operation.write, **place)) if isinstance(operation, op.Load) else operation
+    return replace(operation, write=operation.write._replace(**place)) if isinstance(operation, op.Load) else operation
 
 
 @pytest.mark.parametrize(
@@ -850,7 +850,7 @@ def test_objects_have_a_place_of_at_least_one_byte():
     layout = kernel.layout
     for regions, why in (
         ((*layout.regions, layout.regions[0]), "two regions of the layout have the same name"),
-        (tuple(replace(one, stop=one.start) for one in layout.regions), "full has 0 bytes: use 1 or more"),
+        (tuple(one._replace(stop=one.start) for one in layout.regions), "full has 0 bytes: use 1 or more"),
     ):
         with pytest.raises(SpecError, match=why):
-            check(replace(kernel, layout=replace(layout, regions=regions)))
+            check(replace(kernel, layout=layout._replace(regions=regions)))

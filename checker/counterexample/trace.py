@@ -7,7 +7,8 @@ it reproduces the violation; every trace that is printed has been replayed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from sm90_verify.counterexample import waiting
 from sm90_verify.result import Blocked, StepKind, Trace, TraceStep
@@ -19,8 +20,7 @@ from sm90_verify.spec.ptx.expr import evaluate
 State = dict[str, int]
 
 
-@dataclass(frozen=True)
-class MachineStep:
+class MachineStep(NamedTuple):
     """One executed action, the state before it and the checks that it violated."""
 
     action: Action
@@ -28,8 +28,7 @@ class MachineStep:
     violated: tuple[Check, ...]
 
 
-@dataclass(frozen=True)
-class MachineRun:
+class MachineRun(NamedTuple):
     """A schedule executed from the initial state. `violated`: the checks that its last state or step violates."""
 
     steps: tuple[MachineStep, ...]

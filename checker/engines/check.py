@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
 from sm90_verify.engines.combine import combine
@@ -90,10 +89,10 @@ def _ask(question: Question, words: str, command: str) -> Result:
     for engine in engines:
         _must_have(question.subject, engine)
     _must_be_heeded(question, engines)
-    question = replace(question, together=any(engine.needs == "machine" for engine in engines))
+    question = question._replace(together=any(engine.needs == "machine" for engine in engines))
     answers: list[Answer] = []
     for engine in engines:
-        answers.append(engine.answer(replace(question, covered=_covered(answers))))
+        answers.append(engine.answer(question._replace(covered=_covered(answers))))
     answer = combine(answers)
     subject = question.subject
     return Result(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from sm90_verify.result import PROPERTIES, Finding
 from sm90_verify.spec.errors import SpecError
@@ -44,8 +44,7 @@ class Subject:
         return self.machine.parameters if self.kernel is None else dict(self.kernel.parameters)
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """Which of the properties does the subject violate?
 
     properties: those that are asked for; none: all that the subject could violate. limit: states; timeout: seconds;
@@ -77,8 +76,7 @@ class Question:
         return chosen
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What an engine says: a finding for every property that is asked.
 
     states, transitions: of the Machine that were visited; events: operations and copies that were looked at. reduced:

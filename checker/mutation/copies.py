@@ -22,7 +22,7 @@ def of_load(load: op.Load, near: Neighbours) -> Iterator[Variation]:
             def resized(one: op.Operation, bytes: int = bytes) -> tuple[op.Operation, ...]:
                 assert isinstance(one, op.Load)
                 (write, barrier), *also = [
-                    (replace(access, stop=access.start + bytes), name) for access, name in one.destinations
+                    (access._replace(stop=access.start + bytes), name) for access, name in one.destinations
                 ]
                 return (replace(one, bytes=bytes, write=write, barrier=barrier, also=tuple(also)),)
 

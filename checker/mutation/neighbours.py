@@ -66,7 +66,7 @@ class Neighbours:
         """The access at the same offset of another buffer."""
         offset = self.home[name].start - self.home[access.object].start
         start, stop = access.start + offset, access.stop + offset
-        return replace(access, object=name, start=start, stop=stop, cta=self.home[name].cta)
+        return access._replace(object=name, start=start, stop=stop, cta=self.home[name].cta)
 
     def reloaded(self, load: op.Load, barrier: Move | None, buffer: Move | None) -> op.Load:
         """The copy with other barriers or buffers, in every CTA of its mask."""

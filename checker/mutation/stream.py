@@ -123,7 +123,7 @@ class _Edited(Pipeline):
         self._running = ("", "")
         self._loops: dict[tuple[str, tuple[str, int]], _Loop] = {}
         if isinstance(self._edit, InitEdit):
-            self.layout = replace(self.layout, arrivals={**self.layout.arrivals, **dict(self._edit.arrivals)})
+            self.layout = self.layout._replace(arrivals={**self.layout.arrivals, **dict(self._edit.arrivals)})
 
     def created(self, operation: op.Operation) -> op.Operation:
         """An operation that is held back is not yielded at once, and one that is dropped never."""

@@ -6,24 +6,21 @@ nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sm90_verify.result import Blocked, Definition, Finding, Recovered, Trace
 
 # ---------------------------------------------------------------- a result
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(NamedTuple):
     """What is violated, in a sentence."""
 
     property: str
     title: str
 
 
-@dataclass(frozen=True)
-class SourceLine:
+class SourceLine(NamedTuple):
     """A line of a user's file. step: the last step that executed it, 0 if none did."""
 
     number: int
@@ -31,8 +28,7 @@ class SourceLine:
     step: int = 0
 
 
-@dataclass(frozen=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """The line to blame and its neighbours."""
 
     file: str
@@ -40,8 +36,7 @@ class Excerpt:
     lines: tuple[SourceLine, ...]
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A step of a schedule that matters. number: 0 if it is what comes next. marked: where the violation is."""
 
     number: int
@@ -52,30 +47,26 @@ class Row:
     changes: str
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """The steps that matter, and how many do not."""
 
     rows: tuple[Row, ...]
     hidden: int
 
 
-@dataclass(frozen=True)
-class Stuck:
+class Stuck(NamedTuple):
     """The roles that can never run again."""
 
     roles: tuple[Blocked, ...]
 
 
-@dataclass(frozen=True)
-class Because:
+class Because(NamedTuple):
     """Why it is a violation, in a sentence."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Execution:
+class Execution(NamedTuple):
     """The whole trace. again: the command that finds it again, "" if there is none; None if the trace is to be written
     to a file and replayed.
     """
@@ -85,23 +76,20 @@ class Execution:
     again: str | None = None
 
 
-@dataclass(frozen=True)
-class Findings:
+class Findings(NamedTuple):
     """The verdict on each property. led: the trace that the headline is about."""
 
     findings: tuple[Finding, ...]
     led: Trace | None = None
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(NamedTuple):
     """Sentences beside the verdict."""
 
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The verdict on one model, and the figures that belong to it, as in a Result."""
 
     command: str
@@ -122,28 +110,24 @@ class Verdict:
 # ---------------------------------------------------------------- many results
 
 
-@dataclass(frozen=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """Text. hang: how far its second line is indented, in columns."""
 
     text: str
     hang: int = 0
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(NamedTuple):
     """Lines that stay whole, each to be found by its words."""
 
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Break:
+class Break(NamedTuple):
     """What follows is another part."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table. width: in characters, 0 for the last one, which takes what is left. gap: to its left."""
 
     name: str = ""
@@ -152,8 +136,7 @@ class Column:
     gap: int = 1
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Rows of cells, with the names of the columns above them unless none has a name. indent: of all of it."""
 
     columns: tuple[Column, ...]
@@ -161,16 +144,14 @@ class Table:
     indent: int = 0
 
 
-@dataclass(frozen=True)
-class Nested:
+class Nested(NamedTuple):
     """A report inside another one."""
 
     sections: tuple[Section, ...]
     indent: int = 0
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(NamedTuple):
     """What came out of many results: a word, what it is about, and figures."""
 
     word: str
@@ -178,8 +159,7 @@ class Tally:
     figures: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """A report about many results as keys and values: for scripts, not for people."""
 
     command: str

@@ -7,8 +7,7 @@ command line, saved traces, recordings and the mutation score read it; a new mod
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sm90_verify.spec.cutlass.classes import Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
 from sm90_verify.spec.cutlass.collective import SCHEDULES
@@ -25,8 +24,7 @@ RECORDED_BYTES = 4096
 """Of a stage where a model is recorded, so that eight of them fit into a CTA."""
 
 
-@dataclass(frozen=True)
-class Mutated:
+class Mutated(NamedTuple):
     """Sizes at which every mutant of a model is searched.
 
     bounded: parameters under which it ends, for mutants whose loops without end cannot be closed. thin: each change at
@@ -34,13 +32,12 @@ class Mutated:
     """
 
     sizes: Sizes
-    bounded: Sizes = field(default_factory=dict)
+    bounded: Sizes = {}
     thin: bool = False
     limit: int = 400_000
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A model. command: the word of `verify` that checks it; "pipeline" checks a class by its name.
 
     search: sizes at which every schedule is searched. record: sizes at which it runs on a GPU; none if it has no

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 from sm90_verify.spec.errors import SpecError
@@ -169,7 +168,7 @@ class Tile:
         return self._owner.created(op.Load(write, barrier, count, self._tag(tag), pieces, tuple(also)))
 
     def _first(self, count: int) -> Access:
-        return replace(self.access, stop=self.access.start + count, write=True, proxy="async")
+        return self.access._replace(stop=self.access.start + count, write=True, proxy="async")
 
     def mma(self, tag: Hashable = None, *, commit: bool = True) -> op.Operation:
         """wgmma.mma_async that reads this buffer until its group is waited for; `commit` closes the group at once."""

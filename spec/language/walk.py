@@ -15,7 +15,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any
 
 from sm90_verify.spec.errors import Source, SpecError, place_of, place_of_class, placed
@@ -194,7 +193,7 @@ class _Walk:
         if isinstance(operation, op.Wait) and isinstance(operation.phase, Phase):
             node.distance = self._distance(operation)
         if isinstance(operation, op.ClusterArrive) and not operation.release and not self.idle.tracks:
-            self.idle = replace(IDLE, tracks=True)
+            self.idle = IDLE._replace(tracks=True)
             raise _StartAgain
         self._link(node)
         answers = effects_of(operation).answers

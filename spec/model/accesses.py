@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of
@@ -20,8 +21,7 @@ from sm90_verify.spec.ptx.memory import Access, describe
 from sm90_verify.spec.ptx.needs import FENCED, FOUND, LANDED, ORDERED, OVER, TAKEN
 
 
-@dataclass(frozen=True)
-class Spot:
+class Spot(NamedTuple):
     """One location of a role as other roles see it: what is in progress there, and the accesses that may start next."""
 
     held: Held
@@ -76,8 +76,7 @@ class Bystander:
         return in_locations(self.counter, [index for index, here in enumerate(which) if here])
 
 
-@dataclass(frozen=True)
-class Flight:
+class Flight(NamedTuple):
     """Bulk copies of one `kind` into one buffer: `busy` while one of them has not landed."""
 
     access: Access

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias, assert_never
+from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias, assert_never
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.kernel import Node, Program
@@ -82,15 +83,14 @@ def annotate(program: Program) -> Program:
 # ---------------------------------------------------------------- what has happened on a way
 
 
-@dataclass(frozen=True)
-class _Past:
+class _Past(NamedTuple):
     """What the role has done on one way to a node. Nodes share the mappings, which nobody changes."""
 
     held: Held
-    arrived: Mapping[str, int] = field(default_factory=dict)
-    observed: Mapping[str, int] = field(default_factory=dict)
-    ahead: Mapping[str, int] = field(default_factory=dict)
-    choices: Mapping[str, int] = field(default_factory=dict)
+    arrived: Mapping[str, int] = MappingProxyType({})
+    observed: Mapping[str, int] = MappingProxyType({})
+    ahead: Mapping[str, int] = MappingProxyType({})
+    choices: Mapping[str, int] = MappingProxyType({})
     iteration: int = 0
 
     def annotated(self, node: Node) -> Node:
@@ -123,30 +123,30 @@ class _Past:
         """The same once the role has left the node, as it is annotated, with this answer."""
         operation = node.operation
         if operation is None:
-            return replace(self, iteration=self.iteration + 1) if node.loop and answer else self
+            return self._replace(iteration=self.iteration + 1) if node.loop and answer else self
         past = self._counted(operation, node, answer)
         held = self.held.after(operation)
-        return past if held is self.held else replace(past, held=held)
+        return past if held is self.held else past._replace(held=held)
 
     def _counted(self, operation: op.Operation, node: Node, answer: Hashable) -> _Past:
         effects, ahead = effects_of(operation), self.ahead
         for copies, _ in effects.lands:
             ahead = _plus(ahead, copies.barrier, -copies.bytes)
-        past = self if ahead is self.ahead else replace(self, ahead=ahead)
+        past = self if ahead is self.ahead else self._replace(ahead=ahead)
         wait, choice = effects.waits, effects.chooses
         if wait is not None and answer is not False and not isinstance(wait.phase, op.Token):
-            past = replace(past, observed={**past.observed, wait.barrier: past._seen(wait.barrier) + node.distance})
+            past = past._replace(observed={**past.observed, wait.barrier: past._seen(wait.barrier) + node.distance})
         if choice is not None:
-            past = replace(past, choices=_plus(past.choices, choice.name, 1))
+            past = past._replace(choices=_plus(past.choices, choice.name, 1))
         return past if effects.signal is None else past._signalled(effects.signal)
 
     def _signalled(self, signal: op.Signal) -> _Past:
         match signal:
             case op.Arrive(barrier=barrier, count=count, expect=expect):
                 arrived = _plus(self.arrived, barrier, count)
-                return replace(self, arrived=arrived, ahead=_plus(self.ahead, barrier, (expect or 0) * count))
+                return self._replace(arrived=arrived, ahead=_plus(self.ahead, barrier, (expect or 0) * count))
             case op.Transaction(barrier=barrier, bytes=bytes):
-                return replace(self, ahead=_plus(self.ahead, barrier, bytes))
+                return self._replace(ahead=_plus(self.ahead, barrier, bytes))
             case op.Init() | op.Inval():
                 return self
             case _:
@@ -160,7 +160,7 @@ def _plus(counts: Mapping[str, int], name: str, number: int) -> Mapping[str, int
 def _at_start(program: Program) -> Held:
     """Nothing is held; what is ordered by a release is followed where a barrier.cluster.arrive has none."""
     relaxed = any(isinstance(node.operation, op.ClusterArrive) and not node.operation.release for node in program.nodes)
-    return replace(IDLE, tracks=True) if relaxed else IDLE
+    return IDLE._replace(tracks=True) if relaxed else IDLE
 
 
 # ---------------------------------------------------------------- the graph

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import assert_never
 
 from sm90_verify.spec.model.accesses import Bystander, Spot, in_locations
@@ -228,7 +227,7 @@ class _Compiler:
         illegal = (*self.unmet.by_signal(program, effects.signal), *self.unmet.by_copies(program, node))
         updates = (*starts(self.v, effects), *writes(self.v, effects))
         return [
-            replace(way, updates=(*way.updates, *updates), illegal=(*way.illegal, *illegal))
+            way._replace(updates=(*way.updates, *updates), illegal=(*way.illegal, *illegal))
             if updates or illegal
             else way
             for way in ways
@@ -245,7 +244,7 @@ class _Compiler:
             case op.NamedSync():
                 apart = list(self.unmet.by_threads_apart(program, node, meets))
                 ways = named_ways(meeting, role, threads, meets.id, meets.threads, blocks=meets.blocks)
-                return [replace(way, illegal=(*way.illegal, *apart)) for way in ways]
+                return [way._replace(illegal=(*way.illegal, *apart)) for way in ways]
             case op.WarpSync():
                 total = sum(other.me.threads for other in self.programs if other.role == program.role)
                 return named_ways(meeting, role, threads, None, total, blocks=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, all_of, any_of
 from sm90_verify.spec.ptx.step import Illegal, Updates, Way, saturating_increment
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(NamedTuple):
     """A sequence of decisions that several roles read, each at its own pace.
 
     behind: by role, how many decisions of the most advanced role it has not read yet, held at its largest value.

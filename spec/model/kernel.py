@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.layout import Layout
@@ -78,8 +78,7 @@ class Program:
     """The role's declaration."""
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(NamedTuple):
     """What is demanded beyond PTX, and what is taken for granted.
 
     strict: a proxy fence between generic reads and the bulk copy that overwrites them, and no store in flight at exit.

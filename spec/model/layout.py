@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.ptx.memory import Access
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     pass
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """One object's bytes [start, stop) in a memory space; `group`: the declarations with which it may share them.
 
     cta: the CTA whose memory it is, 0 for memory that all CTAs have.
@@ -33,8 +31,7 @@ class Region:
         return Access(self.object, self.space, self.start, self.stop, write, proxy, self.cta)
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """All regions; `arrivals`: the init count of every mbarrier that is initialised before the roles start;
     `barriers`: the declarations that are barriers; `slots`: how many slots each declaration has; `holds`: the tag of
     what a buffer holds at the start; `places`: where each declaration is written, if it is known; `under`: by buffer,

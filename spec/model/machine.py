@@ -12,7 +12,7 @@ action or a location is, and of what, is said by typed fields (`kind`, `of`, `ro
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.ptx.expr import FALSE, Expr
@@ -81,8 +81,7 @@ class Variable:
     index: int = 0
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """`property` is violated when `when` holds where the check stands; `because` is the sentence that says why.
 
     halts: what follows is undefined, so no step is explored after it. `object` is the barrier or buffer to blame.
@@ -103,8 +102,7 @@ barrier, or leaves one that is complete. Of a copy: it lands with its last piece
 """
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(NamedTuple):
     """One atomic step. `target` is the role's next location; `checks` are evaluated in the state in which it is
     taken. `role` is "" for what has no program; name, op and object are for people, and the name is unique.
     """
@@ -137,8 +135,7 @@ threads that is not complete yet. registers: setmaxnreg. loop, end: the head of 
 """
 
 
-@dataclass(frozen=True)
-class Location:
+class Location(NamedTuple):
     """A place in a role's program: its next operation, and the checks that hold whenever the role is there.
 
     op, object: the operation, for people. things: the barriers and buffers that it is on. barrier: the mbarrier of an
@@ -174,8 +171,7 @@ class Location:
         return self.barrier if self.kind in ("wait", "peek") else ""
 
 
-@dataclass(frozen=True)
-class Role:
+class Role(NamedTuple):
     """A sequential program; `counter` is the variable that holds its location, which starts at 0."""
 
     name: str
@@ -187,8 +183,7 @@ class Role:
 ProgressKind = Literal["arrived", "observed", "expected", "iteration"]
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """What a role has done by each of its locations, as numbers modulo `modulus`; None where paths disagree.
 
     kind: "arrived" (arrivals on the barrier), "observed" (the phase that it last waited for), "expected" (bytes
@@ -202,8 +197,7 @@ class Progress:
     by_location: tuple[int | None, ...]
 
 
-@dataclass(frozen=True)
-class BarrierInfo:
+class BarrierInfo(NamedTuple):
     """One mbarrier of the model: its initial count, and the names of its variables ("" where the part is constant)."""
 
     name: str
@@ -223,8 +217,7 @@ class BarrierInfo:
     so that a phase cannot complete while a copy that counts in it has not landed."""
 
 
-@dataclass(frozen=True)
-class CopyInfo:
+class CopyInfo(NamedTuple):
     """Bulk copies into one buffer that signal one barrier: the variable is 0 when none is in flight, else its content
     tag.
 
@@ -242,8 +235,7 @@ class CopyInfo:
     issues: tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True)
-class Structure:
+class Structure(NamedTuple):
     """What is known about the model besides its transitions: reports explain with it, proofs derive invariants from
     it.
     """

@@ -56,7 +56,7 @@ class Signals:
             for key in self.v.fresh
             if key[1] == init.barrier
         ]
-        return replace(way, updates=(*way.updates, *anew))
+        return way._replace(updates=(*way.updates, *anew))
 
     def wait_ways(self, role: str, node: Node, wait: op.Wait) -> list[Way]:
         step = self.wait(role, wait, node.distance)
@@ -90,7 +90,7 @@ class Signals:
             return step
         anew = step_of(b, local, unseen=unseen, distance=1 - int(wait.phase))
         pairs = zip(anew.illegal, step.illegal, strict=True)
-        return replace(step, illegal=tuple(replace(old, when=where(fresh, new.when, old.when)) for new, old in pairs))
+        return step._replace(illegal=tuple(old._replace(when=where(fresh, new.when, old.when)) for new, old in pairs))
 
     def _observable(self, name: str, arriving: str) -> Mbarrier:
         """The barrier with its ghost `observed`: some waiter has nothing unseen, and has done something since that

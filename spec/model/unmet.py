@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from sm90_verify.spec.model.accesses import Bystander, fence_checks, in_locations, race_checks, stale_check
 from sm90_verify.spec.model.barrier_bytes import barriers_under, live_checks
@@ -94,7 +93,7 @@ class Unmet:
 
     def _runs_over(self, bytes: int, access: Access) -> Iterator[Illegal]:
         home = next(region for region in self.kernel.layout.regions if region.object == access.object)
-        beyond = replace(access, start=home.stop, stop=max(home.stop, access.stop))
+        beyond = access._replace(start=home.stop, stop=max(home.stop, access.stop))
         for region in self.kernel.layout.regions:
             if beyond.start < beyond.stop and region.object != home.object and beyond.overlaps(region.access()):
                 yield INSIDE.unmet(bytes=bytes, object=home.object, other=region.object)

@@ -8,8 +8,7 @@ the clocks of order, recordings, mutations. A new record needs its case here, an
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
@@ -23,8 +22,7 @@ Shown: TypeAlias = Literal["accesses", "inits_to_copies", "inits_to_ctas"]
 that it has initialised, to bulk copies, and to other CTAs."""
 
 
-@dataclass(frozen=True)
-class Begun:
+class Begun(NamedTuple):
     """One access that an operation begins.
 
     data: of a read, the tag that it must find; of a write, the tag of what it leaves; () if neither is said. raw: an
@@ -37,8 +35,7 @@ class Begun:
     raw: bool = False
 
 
-@dataclass(frozen=True)
-class Copies:
+class Copies(NamedTuple):
     """Bulk copies of one size into one buffer that signal one barrier, piece by piece: alike but for what they bring.
 
     read: the shared memory that they are taken from, if it is that of a CTA and not global memory.
@@ -56,8 +53,7 @@ class Copies:
         return (self.write,) if self.read is None else (self.write, self.read)
 
 
-@dataclass(frozen=True)
-class Ends:
+class Ends(NamedTuple):
     """A wait for the groups of a kind, but for the `pending` newest; reads: for what they read, and not yet for what
     they write.
     """
@@ -67,8 +63,7 @@ class Ends:
     reads: bool = False
 
 
-@dataclass(frozen=True)
-class Effects:
+class Effects(NamedTuple):
     """Everything that one operation does, whoever executes it.
 
     begins: the accesses that it begins. lands: the copies that it starts, which land at any later time and then give

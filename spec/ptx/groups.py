@@ -7,8 +7,7 @@ starts it until the instruction that waits for its group: that it may be over ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import Effects, Ends, Groups, effects_of
@@ -16,8 +15,7 @@ from sm90_verify.spec.ptx.limits import BULK_GROUPS, MMA_GROUPS
 from sm90_verify.spec.ptx.memory import Access
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """mma: wgmma groups that are committed and not waited for (PTX ISA 9.7.15); bulk_reads and bulk_writes: the
     accesses of bulk groups (9.7.9.25.6), oldest first, () once waited for; fresh_*: not yet committed; unfenced:
     generic accesses since the last fence.proxy.async; unfenced_inits, hidden_inits: barriers initialised since the last
@@ -61,14 +59,13 @@ class Held:
         if isinstance(effects.signal, op.Init):
             held = held._initialised(effects.signal.barrier)
         if effects.registers is not None:
-            held = replace(held, registers=effects.registers.registers)
+            held = held._replace(registers=effects.registers.registers)
         return held._ordered(effects) if self.tracks else held
 
     def _begun(self, effects: Effects) -> Held:
         bulk = effects.lasting("bulk_group")
         raw = tuple(one.access for one in effects.begins if one.raw)
-        return replace(
-            self,
+        return self._replace(
             fresh_mma=_unique((*self.fresh_mma, *effects.lasting("mma_group"))),
             fresh_reads=_unique((*self.fresh_reads, *(access for access in bulk if not access.write))),
             fresh_writes=_unique((*self.fresh_writes, *(access for access in bulk if access.write))),
@@ -76,8 +73,7 @@ class Held:
         )
 
     def _initialised(self, barrier: str) -> Held:
-        return replace(
-            self,
+        return self._replace(
             unfenced_inits=tuple(dict.fromkeys((*self.unfenced_inits, barrier))),
             hidden_inits=tuple(dict.fromkeys((*self.hidden_inits, barrier))),
         )
@@ -85,10 +81,9 @@ class Held:
     def _committed(self, groups: Groups) -> Held:
         match groups:
             case "mma":
-                return replace(self, mma=_at_most((*self.mma, self.fresh_mma), MMA_GROUPS), fresh_mma=())
+                return self._replace(mma=_at_most((*self.mma, self.fresh_mma), MMA_GROUPS), fresh_mma=())
             case "bulk":
-                return replace(
-                    self,
+                return self._replace(
                     bulk_reads=_at_most((*self.bulk_reads, self.fresh_reads), BULK_GROUPS),
                     bulk_writes=_at_most((*self.bulk_writes, self.fresh_writes), BULK_GROUPS),
                     fresh_reads=(),
@@ -100,19 +95,18 @@ class Held:
     def _ended(self, ends: Ends) -> Held:
         match ends.groups:
             case "mma":
-                return replace(self, mma=_newest(self.mma, ends.pending))
+                return self._replace(mma=_newest(self.mma, ends.pending))
             case "bulk" if ends.reads:
                 done = max(0, len(self.bulk_reads) - ends.pending)
-                return replace(self, bulk_reads=((),) * done + self.bulk_reads[done:])._without_finished_groups()
+                return self._replace(bulk_reads=((),) * done + self.bulk_reads[done:])._without_finished_groups()
             case "bulk":
                 reads, writes = _newest(self.bulk_reads, ends.pending), _newest(self.bulk_writes, ends.pending)
-                return replace(self, bulk_reads=reads, bulk_writes=writes)._without_finished_groups()
+                return self._replace(bulk_reads=reads, bulk_writes=writes)._without_finished_groups()
             case _:
                 assert_never(ends.groups)
 
     def _shown(self, effects: Effects) -> Held:
-        return replace(
-            self,
+        return self._replace(
             unfenced=() if "accesses" in effects.shows else self.unfenced,
             unfenced_inits=() if "inits_to_copies" in effects.shows else self.unfenced_inits,
             hidden_inits=() if "inits_to_ctas" in effects.shows else self.hidden_inits,
@@ -124,12 +118,12 @@ class Held:
         """
         match effects.orders:
             case "release":
-                return replace(self, recent=(), unordered=())
+                return self._replace(recent=(), unordered=())
             case "relaxed":
-                return replace(self, recent=(), unordered=_unique((*self.unordered, *self.recent)))
+                return self._replace(recent=(), unordered=_unique((*self.unordered, *self.recent)))
             case None:
                 recent = effects.lasting("done")
-                return replace(self, recent=_unique((*self.recent, *recent))) if recent else self
+                return self._replace(recent=_unique((*self.recent, *recent))) if recent else self
             case _:
                 assert_never(effects.orders)
 
@@ -138,7 +132,7 @@ class Held:
         pairs = list(zip(self.bulk_reads, self.bulk_writes, strict=True))
         while pairs and pairs[0] == ((), ()):
             pairs.pop(0)
-        return replace(self, bulk_reads=tuple(p[0] for p in pairs), bulk_writes=tuple(p[1] for p in pairs))
+        return self._replace(bulk_reads=tuple(p[0] for p in pairs), bulk_writes=tuple(p[1] for p in pairs))
 
 
 IDLE = Held()

@@ -13,7 +13,7 @@ tx); it can be observed only through tokens, pending_count and waits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Lit, where
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
@@ -28,8 +28,7 @@ TX_WIDTH = 22
 """Two's complement: the sum of two legal tx-counts still fits."""
 
 
-@dataclass(frozen=True)
-class Mbarrier:
+class Mbarrier(NamedTuple):
     """One mbarrier object: each part an expression, a constant where nothing in the program can change it.
 
     phase is the parity of the phase number; observed is a ghost: some thread has seen the phase before this one
@@ -144,7 +143,7 @@ def arrive_expect_tx(b: Mbarrier, count: int, arrivals: int = 1, *, observe: boo
     """
     tx = b.tx + Lit(count * arrivals, b.tx.width)
     step = _arrive_on(b, b.expected, tx, arrivals, observe)
-    return replace(step, illegal=(*step.illegal, _out_of_range(tx, count * arrivals)))
+    return step._replace(illegal=(*step.illegal, _out_of_range(tx, count * arrivals)))
 
 
 def arrive_no_complete(b: Mbarrier, count: int = 1, *, observe: bool = True) -> Step:
@@ -153,7 +152,7 @@ def arrive_no_complete(b: Mbarrier, count: int = 1, *, observe: bool = True) -> 
     completes = Illegal(
         "arrival-count", step.completes, "arrive.noComplete completes the phase, which PTX leaves undefined"
     )
-    return replace(step, illegal=(*step.illegal, completes))
+    return step._replace(illegal=(*step.illegal, completes))
 
 
 def arrive_drop(b: Mbarrier, count: int = 1, expect: int = 0, *, observe: bool = True) -> Step:
@@ -166,7 +165,7 @@ def arrive_drop(b: Mbarrier, count: int = 1, expect: int = 0, *, observe: bool =
         b.expected <= Lit(count, b.expected.width),
         "arrive_drop leaves a barrier that expects no arrival at all",
     )
-    return replace(step, illegal=(*step.illegal, empty, _out_of_range(tx, expect)))
+    return step._replace(illegal=(*step.illegal, empty, _out_of_range(tx, expect)))
 
 
 def cp_async_arrive(b: Mbarrier) -> Step:
@@ -218,7 +217,7 @@ def remote(operation: str, step: Step, *, token: bool = False) -> Step:
         FALSE if operation in REMOTE and not token else TRUE,
         f"{operation}{' with a token' if token else ''} has no .shared::cluster form",
     )
-    return replace(step, illegal=(*step.illegal, missing))
+    return step._replace(illegal=(*step.illegal, missing))
 
 
 # ---------------------------------------------------------------- waits

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """Bytes [start, stop) of a memory space, read or written through the generic or the async proxy."""
 
     object: str
@@ -28,11 +27,11 @@ class Access:
 
 
 def as_read(access: Access, proxy: str) -> Access:
-    return replace(access, write=False, proxy=proxy)
+    return access._replace(write=False, proxy=proxy)
 
 
 def as_write(access: Access, proxy: str) -> Access:
-    return replace(access, write=True, proxy=proxy)
+    return access._replace(write=True, proxy=proxy)
 
 
 def describe(access: Access) -> str:

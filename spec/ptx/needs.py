@@ -9,8 +9,7 @@ ways (spec.ptx.thread_barriers).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
@@ -18,8 +17,7 @@ from sm90_verify.spec.ptx.expr import TRUE, Expr
 from sm90_verify.spec.ptx.step import Illegal
 
 
-@dataclass(frozen=True)
-class Need:
+class Need(NamedTuple):
     """`property` is violated where it is not met; `because` says why, with places for what it is about."""
 
     property: str

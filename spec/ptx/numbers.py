@@ -10,7 +10,6 @@ every step beyond that is a breach.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -85,8 +84,7 @@ DEAD = Barrier(0, 0, 0, 0, 0, 1)
 """Bytes that no mbarrier.init has made a barrier."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """What an operation does. runs: it can, else its thread is blocked; barrier: afterwards, unchanged where it is
     blocked; completes: it ends the phase; violates: everything that it must not have met, in the order of its Step.
     """

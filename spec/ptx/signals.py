@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from sm90_verify.spec.ptx import mbarrier
@@ -96,8 +96,8 @@ def _arrival(b: Mbarrier, arrive: op.Arrive, observe: bool) -> tuple[str, Step]:
 
 def optional(step: Step) -> Step:
     """The step, in which the rule on unobserved phases names the option of a pipeline that leaves it out."""
-    parts = (replace(part, because=naming_option(part.property, part.because)) for part in step.illegal)
-    return replace(step, illegal=tuple(parts))
+    parts = (part._replace(because=naming_option(part.property, part.because)) for part in step.illegal)
+    return step._replace(illegal=tuple(parts))
 
 
 def naming_option(property: str, because: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, any_of, where
 
 
-@dataclass(frozen=True)
-class Illegal:
+class Illegal(NamedTuple):
     """`property` is violated when the operation meets `when`; `because` is the sentence that says why."""
 
     property: str
@@ -17,12 +17,11 @@ class Illegal:
     because: str
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """The meaning of one operation by one thread, or by several threads of which each does it once."""
 
     when: Expr = TRUE
-    then: dict[str, Expr] = field(default_factory=dict)
+    then: Mapping[str, Expr] = MappingProxyType({})
     completes: Expr = FALSE
     illegal: tuple[Illegal, ...] = ()
 
@@ -44,8 +43,7 @@ Updates = tuple[tuple[str, Expr], ...]
 WayKind = Literal["step", "enters", "completes", "leaves"]
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """One way to take an operation, to the successor for `answer`. `label` says which way it is, to people.
 
     kind: at a barrier of threads, "enters" it, to wait inside for the others; "completes" it; or "leaves" one that is

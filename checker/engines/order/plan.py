@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx import operations as op
@@ -14,8 +15,7 @@ Names = tuple[int, ...]
 """Barriers by number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """One access by an operation: `bytes` numbers its region; `asynchronous` means shared memory by the async proxy;
     far: the other CTA whose memory it is, or -1. lasting: until its group is waited for; lands: the barrier that tells
     when the copy that makes it has landed, or -1; raw: an async access after it wants a fence.
@@ -118,8 +118,7 @@ class BarrierUse:
         return all(count > 0 and self.arrivals % count == 0 for count in self.counts)
 
 
-@dataclass(frozen=True)
-class MeetingUse:
+class MeetingUse(NamedTuple):
     """A named barrier, __syncthreads(), __syncwarp() or barrier.cluster: the roles of which an exit counts as an
     arrival, and how many threads it counts (0: the instruction says)."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sm90_verify.engines.search.read_python import python_source
 from sm90_verify.engines.search.reduction import find_reduction
@@ -20,8 +19,7 @@ Expand = Callable[[int, Successors, Violations], None]
 Test = Callable[[int], bool]
 
 
-@dataclass(frozen=True)
-class PackedMachine:
+class PackedMachine(NamedTuple):
     """The code of a Machine: expand a state with `roles[i][location]` for every role, then `agents`, then `whole`.
 
     roles: per role, (shift, mask) of its counter and a function per location. checks: what the indices stand for.

@@ -58,15 +58,14 @@ in the next one: its copies may land in every state.
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.machine import Action, BarrierInfo, Machine, Role
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, all_of, any_of
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(NamedTuple):
     """prompt: per role and location, the condition under which the step there is prompt (FALSE: never).
 
     lands_at: per copy agent (in the order of the machine's actions without location), per role, the locations at

@@ -17,7 +17,7 @@ end: whether a role can run again, and which steps in the roles' own names a sch
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sm90_verify.spec.model.machine import Action, Check, Machine, Role, Variable
 from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, fold
@@ -26,8 +26,7 @@ COMMUTES = ("and", "or", "xor", "add")
 Rename = dict[str, str]
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Interchangeable roles, by number, and per role its own variables, in corresponding order."""
 
     roles: tuple[int, ...]

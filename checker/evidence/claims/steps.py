@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from sm90_verify.engines.smt.read_z3 import number_in, symbol, z3_module, z3_term
@@ -56,7 +55,7 @@ def in_range(b: Mbarrier) -> Expr:
 
 def after(b: Mbarrier, step: Step) -> Mbarrier:
     """The mbarrier as the step leaves it."""
-    return replace(b, **{name: step.then[name] for name in NAMES if name in step.then})
+    return b._replace(**{name: step.then[name] for name in NAMES if name in step.then})
 
 
 def before_settling(b: Mbarrier, step: Step, arrivals: int) -> tuple[Expr, Expr]:

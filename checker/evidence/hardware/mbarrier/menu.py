@@ -11,7 +11,7 @@ What an operation means is said by the records of spec.ptx that it stands for; h
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx import operations as op
@@ -153,7 +153,7 @@ def step_of(one: Operation, b: Mbarrier, unseen: Expr, age: Expr) -> Step:
     whole = Step()
     for record in records(one):
         step = signals.step_of(b, record, unseen=unseen, distance=one.distance or 0, age=age)
-        b = replace(b, **{name: value for name, value in step.then.items() if name in WIDTHS})
+        b = b._replace(**{name: value for name, value in step.then.items() if name in WIDTHS})
         whole = Step(
             whole.when & step.when,
             {**whole.then, **step.then},
