@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 
 from sm90_verify.spec.errors import SpecError
 
@@ -52,6 +51,8 @@ def _append(path: str, content: bytes) -> None:
 
 
 def _replace(path: str, content: bytes) -> None:
+    import tempfile
+
     mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else 0o644
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".verify-")
     try:

@@ -89,8 +89,8 @@ def test_the_walker_hands_over_bare_graphs_that_are_split_already(monkeypatch):
     """What is in flight is told apart where its loops are closed."""
     handed: list[tuple[Program, Program]] = []
 
-    def noted(program: Program) -> Program:
-        handed.append((program, annotate(program)))
+    def noted(program: Program, *, checked: bool) -> Program:
+        handed.append((program, annotate(program, checked=checked)))
         return handed[-1][1]
 
     monkeypatch.setattr(walk, "annotate", noted)

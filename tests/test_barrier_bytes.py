@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from findings import violated
 
-from sm90_verify.engines.order import confirm, order
+from sm90_verify.engines.order import order
+from sm90_verify.engines.order.schedule import confirm
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.smt.induction import prove
 from sm90_verify.report.explain import explain

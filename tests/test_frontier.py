@@ -136,7 +136,7 @@ def test_a_store_tail_for_many_tiles_releases_too_few_stages():
 def test_a_violation_that_no_schedule_shows_is_not_claimed(monkeypatch):
     wrong = Configuration("ws", 1, 2, False, True, 3, 1)
     assert decide(wrong).verdict == "violated"
-    monkeypatch.setattr("sm90_verify.engines.order.engine.confirm", lambda outcome, machine: {})
+    monkeypatch.setattr("sm90_verify.engines.order.schedule.confirm", lambda outcome, machine: {})
     assert decide(wrong).verdict == "undetermined"
 
 

@@ -14,7 +14,8 @@ from test_reduction import soup
 from sm90_verify.cli.main import main
 from sm90_verify.counterexample.trace import shows_again
 from sm90_verify.engines.check import check
-from sm90_verify.engines.order import Outcome, confirm, order, outcome, trace_of
+from sm90_verify.engines.order import Outcome, order, outcome
+from sm90_verify.engines.order.schedule import confirm, trace_of
 from sm90_verify.engines.search.explore import explore, is_undetermined
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.cutlass.catalogue import kernels, rows

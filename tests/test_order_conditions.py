@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from corpus_table import CASES
 
-from sm90_verify.engines.order import confirm, ctas, lifetime, meetings, memory, order, phases, signals
+from sm90_verify.engines.order import ctas, lifetime, meetings, memory, order, phases, signals
 from sm90_verify.engines.order.run import Run
+from sm90_verify.engines.order.schedule import confirm
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.result import PROVED, UNDETERMINED
 from sm90_verify.spec.language.declarations import barrier, role, tile

@@ -10,8 +10,9 @@ import pytest
 from test_order import agreement
 
 from sm90_verify.counterexample.trace import shows_again
-from sm90_verify.engines.order import Outcome, confirm, order, trace_of
+from sm90_verify.engines.order import Outcome, order
 from sm90_verify.engines.order.counts import extreme
+from sm90_verify.engines.order.schedule import confirm, trace_of
 from sm90_verify.engines.order.state import Contribution
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED

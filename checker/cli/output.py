@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -28,6 +27,8 @@ def say(error: BaseException) -> None:
     elif not isinstance(error, SpecError):
         message = f"internal error, {type(error).__name__}: {message}"
         if os.environ.get("VERIFY_TRACEBACK"):
+            import traceback
+
             traceback.print_exception(error)
     print(f"verify: error: {message}", file=sys.stderr)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sm90_verify.engines.combine import combine
 from sm90_verify.engines.engine import Answer, Bound, Bounds, Engine, Question, Subject
@@ -17,8 +17,10 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.kernel import Kernel
-from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.model.validate import validate
+
+if TYPE_CHECKING:
+    from sm90_verify.spec.model.machine import Machine
 
 OPTIONS: dict[Bound, str] = {
     "limit": "limit (--limit)",

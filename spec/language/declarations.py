@@ -19,8 +19,17 @@ Parameter: TypeAlias = int | str | Callable[[Any], int]
 """A number, the name of a parameter of the pipeline, or a function of the pipeline."""
 
 
+class Placed:
+    """What has a place in memory: every pipeline gets an Array of handles under its name, once all have a place."""
+
+    def __get__(self, pipeline: object, kind: type | None = None) -> Any:
+        if pipeline is None:
+            return self
+        raise SpecError("a size that asks for a barrier or a tile, which has no place yet: ask for parameters alone")
+
+
 @dataclass(frozen=True)
-class BarrierDeclaration:
+class BarrierDeclaration(Placed):
     """What barrier() declares."""
 
     arrivals: Parameter = 1
@@ -31,7 +40,7 @@ class BarrierDeclaration:
 
 
 @dataclass(frozen=True)
-class TileDeclaration:
+class TileDeclaration(Placed):
     """What tile() declares."""
 
     bytes: Parameter = 1024

@@ -22,8 +22,6 @@ class Owner(Protocol):
     """The CTA whose role is running."""
     _shape: Cluster
     """The shape of the cluster."""
-    _arrays: dict[str, Array]
-    """The handles of what its class declares, by name."""
 
     def value(self, parameter: Parameter) -> int: ...
 

@@ -141,7 +141,7 @@ def _bind(
         if component:
             parts.setdefault(component, {})[part] = array
         else:
-            pipeline._arrays[name] = array
+            object.__setattr__(pipeline, name, array)
     for base in reversed(type(pipeline).__mro__):
         for name, value in vars(base).items():
             if isinstance(value, Component):

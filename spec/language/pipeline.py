@@ -27,14 +27,12 @@ from typing import Any, ClassVar, Protocol
 
 from sm90_verify.spec.errors import SpecError, here
 from sm90_verify.spec.language.declarations import (
-    BarrierDeclaration,
     Body,
     Parameter,
     RoleDeclaration,
-    TileDeclaration,
     check_names,
 )
-from sm90_verify.spec.language.handles import Array, Tile, number, one_tile, plain_tag
+from sm90_verify.spec.language.handles import Tile, number, one_tile, plain_tag
 from sm90_verify.spec.language.layout import lay_out
 from sm90_verify.spec.language.state import Count, PipelineState, ring_period
 from sm90_verify.spec.ptx import operations as op
@@ -111,7 +109,6 @@ class Pipeline:
             if name not in names:
                 raise SpecError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}", here())
             object.__setattr__(self, name, self._of_its_kind(name, value))
-        self._arrays: dict[str, Array] = {}
         self._cta = 0
         self._shape = Cluster.parse(self.cluster)
         if self._shape.size > 1 and not self._clusters:
@@ -291,12 +288,6 @@ class Pipeline:
     def setmaxnreg_inc(self, registers: int) -> op.Operation:
         """setmaxnreg.inc: blocks until the CTA's pool has the registers."""
         return self.created(op.Setmaxnreg(registers, "inc"))
-
-    def __getattribute__(self, name: str) -> Any:
-        value = object.__getattribute__(self, name)
-        if isinstance(value, BarrierDeclaration | TileDeclaration):
-            return object.__getattribute__(self, "_arrays")[name]
-        return value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -6,11 +6,10 @@ a place in the role that calls it.
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from functools import cache
-from types import FrameType
+from types import FrameType, GeneratorType
 from typing import Any
 
 from sm90_verify.spec.errors import Source, SpecError
@@ -80,13 +79,13 @@ def user_place(frame: FrameType | None, default: Source) -> Source:
 
 def yielding_place(generator: Any, default: Source) -> Source:
     """The innermost place in the generators that a role is suspended in."""
-    found = default
-    while generator is not None and inspect.isgenerator(generator):
+    innermost: FrameType | None = None
+    while isinstance(generator, GeneratorType):
         frame = generator.gi_frame
         if frame is not None and not is_plumbing(frame.f_code.co_filename):
-            found = Source(frame.f_code.co_filename, frame.f_lineno)
+            innermost = frame
         generator = generator.gi_yieldfrom
-    return found
+    return default if innermost is None else Source(innermost.f_code.co_filename, innermost.f_lineno)
 
 
 def innermost_user_place(error: BaseException, default: Source) -> Source:

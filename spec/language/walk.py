@@ -58,7 +58,7 @@ def trace(pipeline: Pipeline) -> Kernel:
                 full = f"{label}.{index}" if len(split) > 1 else label
                 walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta, sum(split[:index])))
                 bare = Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta), where)
-                programs.append(annotate(bare))
+                programs.append(annotate(bare, checked=True))
     if not programs:
         what = f"{pipeline.name} has no role: mark a generator method with @role(warps=1)"
         raise SpecError(what, place_of_class(type(pipeline)))
@@ -93,6 +93,7 @@ class _Walk:
     def __init__(self, pipeline: Pipeline, declaration: RoleDeclaration, me: Threads) -> None:
         self.pipeline, self.declaration, self.me = pipeline, declaration, me
         self.where = place_of(declaration.body)
+        self.takes = list(inspect.signature(declaration.body).parameters)
         self.counted = False
         self.steps = 0
         self.idle = IDLE
@@ -126,6 +127,7 @@ class _Walk:
     def _run(self, answers: list[Hashable], node: int) -> None:
         """Runs the role with these answers, then with the first answer to every further question, until it is known."""
         self.replay = answers
+        self.replaying = bool(answers)
         self.given: list[Hashable] = []
         self.last = node
         self.held, self.ghost = self.idle, Ghost()
@@ -152,9 +154,9 @@ class _Walk:
             self.generator.close()
 
     def _start(self) -> Any:
-        body, names = self.declaration.body, inspect.signature(self.declaration.body).parameters
+        body, names = self.declaration.body, self.takes
         extra = {"me": self.me} if "me" in names else {}
-        unknown = [name for name in list(names)[1:] if name not in ("at", "me")]
+        unknown = [name for name in names[1:] if name not in ("at", "me")]
         if unknown:
             raise SpecError(f"a role takes `at` and `me`, not {', '.join(unknown)}", self.where)
         if "at" in names:
@@ -176,7 +178,7 @@ class _Walk:
             self.source = yielding_place(self.generator, self.where)
         if inspect.isgenerator(operation):
             raise SpecError("a role yielded a generator: write `yield from` in front of it", self.source)
-        if operation is not None and not self._replaying and (wrong := op.unknown(operation)):
+        if operation is not None and not self.replaying and (wrong := op.unknown(operation)):
             raise SpecError(wrong, self.source)
         for other, place in self.made:
             if other is not operation:
@@ -198,7 +200,7 @@ class _Walk:
         self._link(node)
         answers = effects_of(operation).answers
         answer = self._answer(answers) if answers else None
-        if not self._replaying:
+        if not self.replaying:
             self.held = self.held.after(operation)
         if isinstance(operation, op.Wait) and answer is not False:
             self.ghost.passed(operation)
@@ -223,17 +225,14 @@ class _Walk:
             for other in answers[1:]:
                 self.todo.append(((*self.given, other), self.last))
         self.given.append(answer)
+        self.replaying = position + 1 < len(self.replay)
         self.edge = answer
         return answer
-
-    @property
-    def _replaying(self) -> bool:
-        return len(self.given) < len(self.replay)
 
     def _link(self, node: Node) -> None:
         """Makes the node the successor of the last one, unless this stretch was traced before."""
         self.idle_heads = 0
-        if self._replaying:
+        if self.replaying:
             self.pending_heads = []
             self._follow(node)
             return
@@ -287,7 +286,7 @@ class _Walk:
                 "give it a name of its own, self.loop(name=...)",
                 place,
             )
-        if not self._replaying:
+        if not self.replaying:
             snapshot = Snapshot(self.laps, self.counted)
             stack = snapshot.of(sys._getframe(2))
             key = (loop, number, bounded, *self.ended, stack, self.held, self.ghost.key(snapshot.states))

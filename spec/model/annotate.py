@@ -34,7 +34,7 @@ Seen: TypeAlias = tuple[tuple[str, int], ...]
 """By barrier, the parity of the phase that a role has seen last."""
 
 
-def annotate(program: Program) -> Program:
+def annotate(program: Program, *, checked: bool = False) -> Program:
     """The program with held, distance, choice, iteration, arrived, observed, ahead and drift at every node, whatever
     they were before; nodes are in the order in which they are first come to, those that no way leads to left out.
 
@@ -44,10 +44,10 @@ def annotate(program: Program) -> Program:
     those of one of its rounds, and only who has followed the state from its start knows how they compare with what the
     role has seen.
 
-    Raises SpecError for a graph whose edges do not fit its operations, and for one that has more than MAX_NODES nodes
-    when it is split.
+    checked: op.unknown has been asked about its operations. Raises SpecError for a graph whose edges do not fit its
+    operations, and for one that has more than MAX_NODES nodes when it is split.
     """
-    _check_edges(program)
+    _check_edges(program, checked)
     reads = _parities_read(program)
     nodes: list[Node] = []
     places: list[dict[tuple[Held, Seen], int]] = [{} for _ in program.nodes]
@@ -188,26 +188,26 @@ def _parities_read(program: Program) -> list[tuple[str, ...]]:
     return [tuple(sorted(names)) for names in found]
 
 
-def _check_edges(program: Program) -> None:
+def _check_edges(program: Program, checked: bool) -> None:
     """Every node leads on for each answer that its operation can give, and for no other; to nodes that are there."""
     if not program.nodes:
         raise SpecError(f"role {program.name} has no location: begin with one, if only its end", program.where)
     for index, node in enumerate(program.nodes):
-        wrong = _wrong_with(node, len(program.nodes))
+        wrong = _wrong_with(node, len(program.nodes), checked)
         if wrong:
             raise SpecError(f"role {program.name}, location {index}: {wrong}", node.source)
 
 
-def _wrong_with(node: Node, size: int) -> str:
+def _wrong_with(node: Node, size: int, checked: bool) -> str:
     if node.operation is None:
         answers: tuple[Hashable, ...] = (True, False) if node.loop else ()
     elif node.loop:
         return "the decision of a loop has an operation: give it a location of its own"
-    elif unknown := op.unknown(node.operation):
+    elif not checked and (unknown := op.unknown(node.operation)):
         return unknown
     else:
         answers = effects_of(node.operation).answers or (None,)
-    if set(node.successors) != set(answers):
+    if tuple(node.successors) != answers and set(node.successors) != set(answers):
         leads = ", ".join(map(str, node.successors)) or "none"
         return f"it leads on for the answers {leads}: it needs {', '.join(map(str, answers)) or 'none'}"
     outside = [target for target in node.successors.values() if not 0 <= target < size]

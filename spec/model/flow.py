@@ -5,13 +5,15 @@ end.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from sm90_verify.spec.model.kernel import Node, Program
-from sm90_verify.spec.model.machine import LocationKind
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.memory import Access
+
+if TYPE_CHECKING:
+    from sm90_verify.spec.model.machine import LocationKind
 
 
 def blocks_inside(operation: op.Operation | None) -> bool:
@@ -120,20 +122,20 @@ def just_waited(program: Program, distance: int) -> list[tuple[str, ...]]:
     distance 0 sees no phase that was not seen before."""
     unknown = None
     found: list[tuple[str, ...] | None] = [(), *[unknown] * (len(program.nodes) - 1)]
-    changed = True
+    changed = {0}
     while changed:
-        changed = False
         for index, node in enumerate(program.nodes):
             here = found[index]
-            if here is None:
+            if here is None or index not in changed:
                 continue
+            changed.remove(index)
             for answer, target in node.successors.items():
                 then = waited_after(node, here, answer, distance)
                 before = found[target]
                 joined = then if before is None else tuple(name for name in before if name in then)
                 if joined != before:
                     found[target] = joined
-                    changed = True
+                    changed.add(target)
     return [names or () for names in found]
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from sm90_verify.spec.model.barrier_bytes import overlap_of, undeclared_overlaps
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.properties import HALTING
-from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx.expr import TRUE, Expr, all_of, any_of, is_false
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.needs import APART, BALANCED, COUNTED, LANDED_AT_EXIT
 from sm90_verify.spec.ptx.step import Illegal
+
+if TYPE_CHECKING:
+    from sm90_verify.spec.model.variables import Variables
 
 
 def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:

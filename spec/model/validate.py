@@ -87,11 +87,12 @@ def _check_things(programs: Sequence[Program], layout: Layout) -> None:
         raise SpecError("two regions of the layout have the same name: give each object one place")
     for _, node in _nodes(programs):
         effects = effects_of(node.operation)
-        named = [one.barrier for one in (effects.signal, effects.waits) if one is not None]
-        for name in (*named, *(copies.barrier for copies, _ in effects.lands)):
+        named = [copies.barrier for copies, _ in effects.lands]
+        on = effects.signal if effects.waits is None else effects.waits
+        for name in named if on is None else (on.barrier, *named):
             if name not in barriers:
                 raise SpecError(f"no barrier is called {name!r}: the layout has {_some(barriers)}", node.source)
-        for access in effects.accesses:
+        for access in effects.accesses if effects.begins else ():
             if (access.object, access.space, access.cta) not in places:
                 what = f"no buffer {access.object!r} lies in {access.space} memory of CTA {access.cta}"
                 raise SpecError(f"{what}: the layout has {_some(name for name, _, _ in places)}", node.source)
@@ -211,6 +212,8 @@ def _wrong_with(operation: op.Operation | None, program: Program, programs: Sequ
     effects = effects_of(operation)
     if isinstance(effects.signal, op.Arrive | op.Transaction) and not -1 <= effects.signal.cta < shape.size:
         return f"{effects.signal.barrier} of CTA {effects.signal.cta}: use 0 to {shape.size - 1}"
+    if not effects.begins and not effects.lands and effects.commits is None and effects.ends is None:
+        return ""
     wrong = [_outside(access, shape) for access in effects.accesses]
     wrong += [_wrong_copies(copies) for copies, _ in effects.lands]
     sources = [one.access for one in effects.begins if one.until == "bulk_group" and one.data]

@@ -124,7 +124,7 @@ def effects_of(operation: op.Operation | None) -> Effects:
     """
     if operation is None:
         return NOTHING
-    known: Effects | None = operation.__dict__.get("_effects")
+    known: Effects | None = operation._effects
     if known is None:
         known = _effects(operation)
         object.__setattr__(operation, "_effects", known)

@@ -50,8 +50,16 @@ class Held(NamedTuple):
         return _unique(tuple(access for access in reads if access.space == "shared"))
 
     def after(self, operation: op.Operation) -> Held:
-        """What is held after the thread has executed the operation."""
-        effects = effects_of(operation)
+        """What is held after the thread has executed the operation. The last answer is remembered with the operation,
+        for whoever goes the same way again.
+        """
+        led: tuple[Held, Held] | None = operation._led
+        if led is None or led[0] is not self:
+            led = self, self._after(effects_of(operation))
+            object.__setattr__(operation, "_led", led)
+        return led[1]
+
+    def _after(self, effects: Effects) -> Held:
         held = self._shown(effects) if effects.shows else self
         held = held._begun(effects) if effects.begins else held
         held = held._committed(effects.commits) if effects.commits is not None else held
@@ -63,14 +71,15 @@ class Held(NamedTuple):
         return held._ordered(effects) if self.tracks else held
 
     def _begun(self, effects: Effects) -> Held:
-        bulk = effects.lasting("bulk_group")
+        held, bulk, mma = self, effects.lasting("bulk_group"), effects.lasting("mma_group")
         raw = tuple(one.access for one in effects.begins if one.raw)
-        return self._replace(
-            fresh_mma=_unique((*self.fresh_mma, *effects.lasting("mma_group"))),
-            fresh_reads=_unique((*self.fresh_reads, *(access for access in bulk if not access.write))),
-            fresh_writes=_unique((*self.fresh_writes, *(access for access in bulk if access.write))),
-            unfenced=_unique((*self.unfenced, *raw)),
-        )
+        if mma:
+            held = held._replace(fresh_mma=_unique((*self.fresh_mma, *mma)))
+        if bulk:
+            reads = (*self.fresh_reads, *(access for access in bulk if not access.write))
+            writes = (*self.fresh_writes, *(access for access in bulk if access.write))
+            held = held._replace(fresh_reads=_unique(reads), fresh_writes=_unique(writes))
+        return held._replace(unfenced=_unique((*self.unfenced, *raw))) if raw else held
 
     def _initialised(self, barrier: str) -> Held:
         return self._replace(

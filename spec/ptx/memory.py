@@ -27,11 +27,13 @@ class Access(NamedTuple):
 
 
 def as_read(access: Access, proxy: str) -> Access:
-    return access._replace(write=False, proxy=proxy)
+    """The access as a read."""
+    return Access(access.object, access.space, access.start, access.stop, False, proxy, access.cta)
 
 
 def as_write(access: Access, proxy: str) -> Access:
-    return access._replace(write=True, proxy=proxy)
+    """The access as a write."""
+    return Access(access.object, access.space, access.start, access.stop, True, proxy, access.cta)
 
 
 def describe(access: Access) -> str:

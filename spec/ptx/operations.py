@@ -29,6 +29,11 @@ RegistersKind: TypeAlias = Literal["dec", "inc"]
 class Yielded:
     """Something that only means anything when it is yielded."""
 
+    _effects = None
+    """Its Effects, once they have been asked for (spec.ptx.effects)."""
+    _led = None
+    """The Held before it that was asked about last, and the one after it (spec.ptx.groups)."""
+
     def __bool__(self) -> bool:
         raise SpecError(
             "an operation has no truth value: write `yield` in front of it (try_wait, test_wait and choose give their "

@@ -36,6 +36,5 @@ Machine, and only what is violated there is called violated.
 """
 
 from sm90_verify.engines.order.outcome import Outcome, order
-from sm90_verify.engines.order.schedule import confirm, trace_of
 
-__all__ = ["Outcome", "confirm", "order", "trace_of"]
+__all__ = ["Outcome", "order"]

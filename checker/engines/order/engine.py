@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sm90_verify.engines.engine import Answer, Bound, Question
-from sm90_verify.engines.order import Outcome, confirm, order
-from sm90_verify.engines.shown import finding
+from sm90_verify.engines.order import Outcome, order
 from sm90_verify.result import UNDETERMINED, VIOLATED, Finding
-from sm90_verify.spec.model.machine import Machine
+
+if TYPE_CHECKING:
+    from sm90_verify.spec.model.machine import Machine
 
 
 class OrderEngine:
@@ -33,6 +34,9 @@ class OrderEngine:
 
 def _executed(outcome: Outcome, machine: Machine, asked: tuple[str, ...]) -> tuple[Finding, ...]:
     """What a schedule shows on the machine is violated; what one should have shown and did not is open."""
+    from sm90_verify.engines.order.schedule import confirm
+    from sm90_verify.engines.shown import finding
+
     violations = confirm(outcome, machine)
     findings = []
     for property in asked:

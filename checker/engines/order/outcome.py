@@ -191,14 +191,16 @@ def applicable(kernel: Kernel) -> tuple[str, ...]:
     """The properties that the kernel could violate at all."""
     operations = [node.operation for program in kernel.programs for node in program.nodes]
     effects = [effects_of(one) for one in operations]
-    concerned = {GOES_ON.property, *(property for one in operations for property in properties_of(one))}
+    concerned = {GOES_ON.property}
+    for one in operations:
+        concerned.update(properties_of(one))
     waited = {one.waits.barrier for one in effects if one.waits is not None}
     arrives = {one.signal.barrier for one in effects if isinstance(one.signal, op.Arrive) and one.signal.count}
     if kernel.rules.observation and not waited.isdisjoint(arrives):
         concerned.add("unobserved-phase")
     if kernel.rules.strict:
         concerned.add(READ_AT_EXIT.property)
-    if any(barriers_under(kernel.layout, one) for one in operations):
+    if kernel.layout.under and any(barriers_under(kernel.layout, one) for one in operations):
         concerned.add(UNTOUCHED.property)
     if len({access.proxy for one in effects for access in one.accesses}) > 1:
         concerned.add(FENCED.property)

@@ -143,9 +143,10 @@ class _Planner:
         for index, node in enumerate(program.nodes):
             move = self._move(program, node)
             move.watches, move.watched = watches[index], watched[index]
-            for target in node.successors.values():
-                move.forgets += tuple(name for name in watches[index] if name not in watches[target])
-                move.forgot += tuple(name for name in watched[index] if name not in watched[target])
+            if watches[index]:
+                for target in node.successors.values():
+                    move.forgets += tuple(name for name in watches[index] if name not in watches[target])
+                    move.forgot += tuple(name for name in watched[index] if name not in watched[target])
             yield move
 
     def _names(self, names: tuple[str, ...]) -> Names:
@@ -175,7 +176,9 @@ class _Planner:
 
     def _first(self, program: Program, node: Node, operation: op.Operation) -> Move:
         over = tuple((access, self.numbers[name]) for access, name in barriers_under(self.kernel.layout, operation))
-        return replace(self._plain(program, node, operation), over_barriers=over)
+        move = self._plain(program, node, operation)
+        move.over_barriers = over
+        return move
 
     def _plain(self, program: Program, node: Node, operation: op.Operation) -> Move:
         effects = effects_of(operation)

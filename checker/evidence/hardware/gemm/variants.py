@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sm90_verify.engines.order import confirm, order
+from sm90_verify.engines.order import order
+from sm90_verify.engines.order.schedule import confirm
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.violation import Violation
 from sm90_verify.evidence.hardware.gemm.kernel import K_TILE, POINTS, Config, GemmKernel, names
