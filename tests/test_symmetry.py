@@ -189,28 +189,28 @@ def changed(machine, change, role="twin1"):
     place = roles[number].locations[0]
     match change:
         case "guard":
-            steps[first] = replace(action, guard=action.guard & (twins[0] == 0))
+            steps[first] = action._replace(guard=action.guard & (twins[0] == 0))
         case "conjunct":
             for index, name in enumerate(AT):
                 at = next(i for i, one in enumerate(steps) if one.role == name)
-                steps[at] = replace(steps[at], guard=(Field("free", 1) == index) & (Field(f"at.{name}", 2) == 0))
+                steps[at] = steps[at]._replace(guard=(Field("free", 1) == index) & (Field(f"at.{name}", 2) == 0))
         case "update":
-            steps[first] = replace(action, updates=(*action.updates, ("free", Lit(1, 1))))
+            steps[first] = action._replace(updates=(*action.updates, ("free", Lit(1, 1))))
         case "value":
-            steps[first] = replace(action, updates=(("free", Field("free", 1) ^ 1), *action.updates))
+            steps[first] = action._replace(updates=(("free", Field("free", 1) ^ 1), *action.updates))
         case "target":
-            steps[first] = replace(action, target=action.target + 1)
+            steps[first] = action._replace(target=action.target + 1)
         case "check":
-            steps[first] = replace(action, checks=(check,))
+            steps[first] = action._replace(checks=(check,))
         case "halts":
-            steps[first] = replace(action, checks=tuple(replace(one, halts=not one.halts) for one in action.checks))
+            steps[first] = action._replace(checks=tuple(one._replace(halts=not one.halts) for one in action.checks))
         case "standing":
-            locations = (replace(place, checks=(check,)), *roles[number].locations[1:])
-            roles[number] = replace(roles[number], locations=locations)
+            locations = (place._replace(checks=(check,)), *roles[number].locations[1:])
+            roles[number] = roles[number]._replace(locations=locations)
         case "whole":
             return replace(machine, checks=(*machine.checks, check))
         case "agent":
-            steps.append(replace(action, role="copies", location=None, target=None, guard=twins[1] == 0))
+            steps.append(action._replace(role="copies", location=None, target=None, guard=twins[1] == 0))
         case "initial":
             return replace(
                 machine,

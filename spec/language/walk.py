@@ -145,6 +145,8 @@ class _Walk:
         try:
             while (operation := self._resume(send)) is not None:
                 send = self._step(operation)
+            if self.replaying:
+                self._repeat(None, "")
             self._link(Node(None, self.source))
         except _Known:
             return
@@ -174,7 +176,7 @@ class _Walk:
                 self.source,
             )
         operation = next_within(self.generator, send, self.where)
-        if operation is not None:
+        if operation is not None and not self.replaying:
             self.source = yielding_place(self.generator, self.where)
         if inspect.isgenerator(operation):
             raise SpecError("a role yielded a generator: write `yield from` in front of it", self.source)
@@ -186,22 +188,29 @@ class _Walk:
         return operation
 
     def created(self, operation: op.Operation) -> None:
-        self.made.append((operation, user_place(sys._getframe(2), self.where)))
+        self.made.append((operation, self.where if self.replaying else user_place(sys._getframe(2), self.where)))
 
     # -- locations
 
     def _step(self, operation: op.Operation) -> Any:
-        node = Node(operation, self.source)
-        if isinstance(operation, op.Wait) and isinstance(operation.phase, Phase):
-            node.distance = self._distance(operation)
-        if isinstance(operation, op.ClusterArrive) and not operation.release and not self.idle.tracks:
-            self.idle = IDLE._replace(tracks=True)
-            raise _StartAgain
-        self._link(node)
+        again = self.replaying
+        if again:
+            self._repeat(operation, "")
+            if isinstance(operation, op.Wait):
+                self.ghost.target(operation)
+        else:
+            node = Node(operation, self.source)
+            if isinstance(operation, op.Wait) and isinstance(operation.phase, Phase):
+                node.distance = self._distance(operation)
+            if isinstance(operation, op.ClusterArrive) and not operation.release and not self.idle.tracks:
+                self.idle = IDLE._replace(tracks=True)
+                raise _StartAgain
+            self._link(node)
         answers = effects_of(operation).answers
         answer = self._answer(answers) if answers else None
         if not self.replaying:
             self.held = self.held.after(operation)
+            self.source = yielding_place(self.generator, self.where) if again else self.source
         if isinstance(operation, op.Wait) and answer is not False:
             self.ghost.passed(operation)
         return _told(operation, answer)
@@ -232,10 +241,6 @@ class _Walk:
     def _link(self, node: Node) -> None:
         """Makes the node the successor of the last one, unless this stretch was traced before."""
         self.idle_heads = 0
-        if self.replaying:
-            self.pending_heads = []
-            self._follow(node)
-            return
         if len(self.nodes) >= MAX_LOCATIONS:
             raise SpecError(
                 f"role {self.me.name} is still running after {MAX_LOCATIONS} operations: "
@@ -250,17 +255,19 @@ class _Walk:
         self.pending_heads = []
         self._enter(index)
 
-    def _follow(self, node: Node) -> None:
+    def _repeat(self, operation: op.Operation | None, loop: str) -> None:
         """While a run repeats an earlier one it must do the same again."""
+        self.idle_heads = 0
+        self.pending_heads = []
         if self.edge is not None or self.followed:
             self.cursor = self.nodes[self.cursor].successors[self.edge]
         self.edge, self.followed, self.held = None, True, self.holds[self.cursor]
         before = self.nodes[self.cursor]
-        if (before.operation, before.loop) != (node.operation, node.loop):
+        if before.operation != operation or before.loop != loop:
             raise SpecError(
                 "the role does not do the same when it is run again: let its control flow depend on nothing but its "
                 "parameters, local variables and the answers of its yields",
-                self.source,
+                yielding_place(self.generator, self.where),
             )
 
     def _enter(self, index: int) -> None:
@@ -298,7 +305,10 @@ class _Walk:
         if not bounded:
             return True
         self.source = user_place(sys._getframe(2), self.where)
-        self._link(Node(None, self.source, loop=loop))
+        if self.replaying:
+            self._repeat(None, loop)
+        else:
+            self._link(Node(None, self.source, loop=loop))
         more = self._answer((True, False))
         if not more:
             self.ended[loop] = None

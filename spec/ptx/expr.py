@@ -192,20 +192,23 @@ def fold(
     memo: dict[int, Reading] | None = None,
 ) -> Reading:
     """One reading of an expression: what its literals, fields and operations become. `memo` shares common parts."""
-    memo = {} if memo is None else memo
-    done = memo.get(id(expr))
-    if done is not None:
+    known: dict[int, Reading] = {} if memo is None else memo
+
+    def read(node: Expr) -> Reading:
+        done = known.get(id(node))
+        if done is None:
+            if isinstance(node, Apply):
+                done = operation(node, [read(argument) for argument in node.arguments])
+            elif isinstance(node, Field):
+                done = field(node)
+            elif isinstance(node, Lit):
+                done = literal(node)
+            else:
+                raise SpecError(f"not an expression: {node!r}")
+            known[id(node)] = done
         return done
-    if isinstance(expr, Lit):
-        result = literal(expr)
-    elif isinstance(expr, Field):
-        result = field(expr)
-    elif isinstance(expr, Apply):
-        result = operation(expr, [fold(a, literal, field, operation, memo) for a in expr.arguments])
-    else:
-        raise SpecError(f"not an expression: {expr!r}")
-    memo[id(expr)] = result
-    return result
+
+    return read(expr)
 
 
 def evaluate(expr: Expr, state: dict[str, int]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from sm90_verify.engines.search.read_python import python_source
 from sm90_verify.engines.search.reduction import find_reduction
 from sm90_verify.engines.search.symmetry import Group, find_groups
 from sm90_verify.spec.model.machine import Action, Check, Machine
-from sm90_verify.spec.ptx.expr import FALSE, Expr, Lit, fields_of
+from sm90_verify.spec.ptx.expr import FALSE, Expr, Lit
 
 Successors = list[tuple[int, int]]
 """(action index, next state)."""
@@ -17,6 +18,8 @@ Violations = list[tuple[int, int]]
 """(check index, action index, or -1 if the state itself is wrong)."""
 Expand = Callable[[int, Successors, Violations], None]
 Test = Callable[[int], bool]
+_FIELDS = re.compile(r"\bv\d+\b")
+"""Variables in the text of an expression."""
 
 
 class PackedMachine(NamedTuple):
@@ -69,10 +72,10 @@ class _Writer:
             self.shifts[name] = (shift, (1 << widths[name]) - 1)
             shift += widths[name]
         self.names = {variable.name: f"v{index}" for index, variable in enumerate(machine.variables)}
+        self.written = {short: name for name, short in self.names.items()}
         self.checks: list[Check] = []
         self.numbers: dict[int, int] = {}
         self.tests: dict[str, str] = {}
-        self.fields: dict[int, frozenset[str]] = {}
         self.sources: dict[int, str] = {}
         self.sets: dict[tuple[int, ...], str] = {}
         self.lines: list[str] = []
@@ -137,9 +140,10 @@ class _Writer:
 
     def _reader(self, used: dict[str, None]) -> Callable[[Expr], str]:
         def read(expr: Expr) -> str:
-            for name in sorted(fields_of(expr, self.fields)):
-                used[name] = None
-            return python_source(expr, self.names.__getitem__, self.sources, self._set)
+            text = python_source(expr, self.names.__getitem__, self.sources, self._set)
+            for short in _FIELDS.findall(text):
+                used[self.written[short]] = None
+            return text
 
         return read
 

@@ -35,7 +35,8 @@ class Group(NamedTuple):
 
 def find_groups(machine: Machine) -> tuple[Group, ...]:
     """The largest groups of roles of which any two are interchangeable."""
-    forms, taken, groups = _Forms(machine), set[int](), []
+    forms: _Forms | None = None
+    taken, groups = set[int](), []
     for first, role in enumerate(machine.roles):
         if first in taken:
             continue
@@ -44,7 +45,10 @@ def find_groups(machine: Machine) -> tuple[Group, ...]:
             if other in taken or not _look_alike(role, machine.roles[other]):
                 continue
             rename = _exchange(machine, role.name, machine.roles[other].name)
-            if rename and forms.are_kept(rename, {first: other, other: first}):
+            if not rename:
+                continue
+            forms = forms or _Forms(machine)
+            if forms.are_kept(rename, {first: other, other: first}):
                 members.append(other)
                 variables.append(tuple(rename[name] for name in _of_role(machine, role.name)))
         if variables:
