@@ -28,9 +28,22 @@ class Signals:
         self.v = variables
         self.just_waited = {p.name: just_waited(p, 0) for p in variables.programs}
         self._just_seen = {p.name: just_waited(p, 1) for p in variables.programs}
+        self._ways: dict[tuple[str, op.Operation, int], list[Way]] = {}
+        self._waits: dict[tuple[str, op.Wait, int], Step] = {}
 
     def ways(self, role: str, node: Node) -> list[Way]:
-        """The ways to take an operation on a mbarrier; none if it is not one."""
+        """The ways to take an operation on a mbarrier; none if it is not one. They are the same wherever the role is,
+        for operations that are equal and waits as far ahead.
+        """
+        if node.operation is None:
+            return []
+        key = (role, node.operation, node.distance)
+        known = self._ways.get(key)
+        if known is None:
+            known = self._ways[key] = self._new_ways(role, node)
+        return known
+
+    def _new_ways(self, role: str, node: Node) -> list[Way]:
         effects = effects_of(node.operation)
         operation = effects.signal
         match operation:
@@ -80,6 +93,13 @@ class Signals:
         """A wait with a token, or for the phase `distance` after the last; for phase 0 or -1 if the barrier was
         initialised again since. Its form for another CTA is refused only where it passes.
         """
+        key = (role, wait, distance)
+        known = self._waits.get(key)
+        if known is None:
+            known = self._waits[key] = self._new_wait(role, wait, distance)
+        return known
+
+    def _new_wait(self, role: str, wait: op.Wait, distance: int) -> Step:
         b, local = self.v.barriers[wait.barrier], replace(wait, remote=False)
         if isinstance(wait.phase, op.Token):
             return step_of(b, local, age=self.v.ages[role, wait.barrier])

@@ -55,12 +55,15 @@ def _is_balanced(v: Variables, name: str) -> bool:
                 return False
         if far and isinstance(operation, op.Arrive) and operation.barrier == name and not operation.expect:
             return False
-        effects = effects_of(operation)
-        goes_on = isinstance(operation, op.Arrive | op.Transaction) or effects.lands or is_local(operation)
-        counts = (node.ahead, *(drift[2] for drift in node.drift))
-        if not far and not goes_on and any(ahead.get(name, 0) for ahead in counts):
+        announced = not far and (node.ahead.get(name, 0) or any(drift[2].get(name, 0) for drift in node.drift))
+        if announced and not _goes_on(operation):
             return False
     return True
+
+
+def _goes_on(operation: op.Operation | None) -> bool:
+    """Nobody can make the role wait there."""
+    return isinstance(operation, op.Arrive | op.Transaction) or bool(effects_of(operation).lands) or is_local(operation)
 
 
 def _arrives_on(operation: op.Operation | None, name: str) -> bool:

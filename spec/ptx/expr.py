@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from sm90_verify.spec.errors import SpecError
@@ -132,8 +133,12 @@ def all_of(conditions: Iterable[Expr]) -> Expr:
 
 def apply(operator: str, arguments: tuple[Expr, ...], width: int) -> Expr:
     """The operator applied to the arguments, with constants folded and the units of & | where removed."""
-    if all(isinstance(argument, Lit) for argument in arguments):
-        values = [argument.value for argument in arguments if isinstance(argument, Lit)]
+    values = []
+    for argument in arguments:
+        if not isinstance(argument, Lit):
+            break
+        values.append(argument.value)
+    else:
         return Lit(compute(operator, values, arguments[-1].width), width)
     if operator == "where":
         condition, then, otherwise = arguments
@@ -242,8 +247,14 @@ def _operand(value: Expr | int, width: int) -> Expr:
             raise SpecError(f"operands of {width} and {value.width} bits: give both the same width")
         return value
     if isinstance(value, int):
-        return Lit(value, width)
+        return _literal(value, width)
     raise SpecError(f"cannot use {value!r} with hardware state: use a number or an expression")
+
+
+@lru_cache(4096)
+def _literal(value: int, width: int) -> Lit:
+    """One that stands for all operands of the same value and width."""
+    return Lit(value, width)
 
 
 def _tree(terms: list[Expr], operator: str, unit: Expr) -> Expr:
