@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 
 from sm90_verify.engines.order import order
 from sm90_verify.engines.search.bounds import Bounds
-from sm90_verify.engines.search.explore import Search, explore
-from sm90_verify.engines.search.packed import pack
+from sm90_verify.engines.search.explore import Search
+from sm90_verify.engines.search.packed import PackedMachine, pack
 from sm90_verify.evidence.fuzz.explorer import Program
 from sm90_verify.evidence.fuzz.explorer import explore as explore_independently
 from sm90_verify.evidence.fuzz.generate import pipeline_of, random_program, text_of
 from sm90_verify.result import PROVED, VIOLATED
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
-from sm90_verify.spec.model.machine import Machine
 
 RULES = ("arrive", "expect", "load", "wait", "lazy copy")
 """Kinds of steps that the reduction makes prompt, by location, and copies that it leaves to land later; of those that
@@ -76,10 +75,11 @@ def compare(program: Program, counts: tuple[int, ...], tally: Tally) -> None:
     tally.programs += 1
     tally.proved += not truth.violated
     said = []
-    whole = explore(machine).violations
+    packed = pack(machine, exchange=True)
+    whole = Search(pack(machine) if packed.groups else packed, Bounds(), False).run().violations
     if set(whole) != truth.violated:
         said.append(f"search: {sorted(whole)}")
-    reduced, rules = reduced_search(machine)
+    reduced, rules = reduced_search(packed)
     tally.used.update(rules)
     if reduced != bool(truth.violated):
         said.append(f"reduced search: {'violated' if reduced else 'proved'}")
@@ -92,9 +92,10 @@ def compare(program: Program, counts: tuple[int, ...], tally: Tally) -> None:
         )
 
 
-def reduced_search(machine: Machine) -> tuple[bool, set[str]]:
+def reduced_search(packed: PackedMachine) -> tuple[bool, set[str]]:
     """Whether the reduced search finds anything, and the rules that it used."""
-    search = Search(pack(machine, exchange=True), Bounds(), False)
+    machine = packed.machine
+    search = Search(packed, Bounds(), False)
     search.reduced = True
     result = search.run()
     kinds = {role.name: [place.kind for place in role.locations] for role in machine.roles}
