@@ -489,8 +489,8 @@ def faults(wanted: Pass) -> list[str]:
 
 MUTATIONS = (
     ("held = self.held.after(operation)", "held = self.held"),
-    ("key = past.held, tuple", "key = IDLE, tuple"),
-    ("for name in reads[index])", "for name in ())"),
+    ("key = past.held, seen", "key = IDLE, seen"),
+    ("for name in reads[index]])", "for name in ()])"),
     ("wait is not None and answer is not False and not", "wait is not None and not"),
     ("answer is not False and not isinstance(wait.phase, op.Token):", "answer is not False:"),
     ("IDLE._replace(tracks=True) if relaxed else IDLE", "IDLE"),

@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from sm90_verify.cli.values import UsageError
-from sm90_verify.engines.minimal_wait import RANGE
 from sm90_verify.spec.cutlass.builder import parameters
 from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.cutlass.epilogue import Epilogue
@@ -62,6 +61,8 @@ def _built(options: argparse.Namespace) -> dict[str, Any]:
 
 def asked_of_waits(options: argparse.Namespace) -> dict[str, Any]:
     """What --minimal-wait asks: how far to go, for which mainloops, and under which bounds."""
+    from sm90_verify.engines.minimal_wait import RANGE
+
     given = _given(options)
     if "pending" in given:
         raise UsageError("--minimal-wait tries every wait_group<N>: leave --pending out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Mapping
+from functools import cache
 from typing import Any
 
 from sm90_verify.spec.errors import SpecError, placed
@@ -10,6 +11,7 @@ from sm90_verify.spec.language.declarations import BarrierDeclaration, TileDecla
 from sm90_verify.spec.language.handles import Array, Barrier, Owner, Tile
 from sm90_verify.spec.model.layout import Layout, Region
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT, MBARRIER_BYTES
+from sm90_verify.spec.ptx.memory import Access
 
 ALIGNMENT = 128
 """Of what is declared without an address."""
@@ -171,8 +173,12 @@ def _array(
 
         return Array(name, len(regions) // copies, lambda index, tag: barrier_on(index, pipeline._cta))
 
+    @cache
+    def bytes_on(index: int, cta: int) -> Access:
+        return place(index, cta).access()
+
     def tile_on(index: int, cta: int, tag: Any) -> Tile:
-        return Tile(pipeline, place(index, cta).access(), tag, lambda other: tile_on(index, other, tag))
+        return Tile(pipeline, bytes_on(index, cta), tag, lambda other: tile_on(index, other, tag))
 
     get = lambda index, tag: tile_on(index, pipeline._cta, tag)
     return Array(name, len(regions) // copies, get, _bytes(pipeline, name, declaration))

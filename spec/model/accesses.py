@@ -10,15 +10,16 @@ the two needs can be left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of
 from sm90_verify.spec.ptx.groups import Held
+from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.memory import Access, describe
-from sm90_verify.spec.ptx.needs import FENCED, FOUND, LANDED, ORDERED, OVER, TAKEN
+from sm90_verify.spec.ptx.needs import FENCED, FOUND, LANDED, ORDERED, OVER, TAKEN, UNTOUCHED
 
 
 class Spot(NamedTuple):
@@ -174,3 +175,10 @@ def _possible(checks: list[Check]) -> list[Check]:
 
 def _is_false(condition: Expr) -> bool:
     return isinstance(condition, Lit) and condition.value == 0
+
+
+def live_checks(role: str, over: Iterable[tuple[Access, str]], barriers: Mapping[str, Mbarrier]) -> Iterator[Check]:
+    """The accesses to the bytes of barriers must not start while these are live."""
+    for access, barrier in over:
+        because = UNTOUCHED.said(role=role, access=describe(access), barrier=barrier)
+        yield Check(UNTOUCHED.property, barriers[barrier].alive, because, barrier, halts=True)

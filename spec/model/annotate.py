@@ -55,7 +55,8 @@ def annotate(program: Program, *, checked: bool = False) -> Program:
     while ways:
         last, answer, index, past = ways.popleft()
         while True:
-            key = past.held, tuple((name, past.observed.get(name, -1) & 1) for name in reads[index])
+            seen = tuple([(name, past.observed.get(name, -1) & 1) for name in reads[index]])
+            key = past.held, seen
             place = places[index].setdefault(key, len(nodes))
             known = place < len(nodes)
             if known:

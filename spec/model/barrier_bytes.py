@@ -9,16 +9,14 @@ wants the proxy fence that any generic write wants. (After init alone it would b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
 from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.model.layout import Layout, Region
-from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.mbarrier import Mbarrier
-from sm90_verify.spec.ptx.memory import Access, describe
-from sm90_verify.spec.ptx.needs import APART, UNTOUCHED
+from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.needs import APART
 
 
 def barriers_under(layout: Layout, operation: op.Operation | None) -> list[tuple[Access, str]]:
@@ -32,13 +30,6 @@ def barriers_under(layout: Layout, operation: op.Operation | None) -> list[tuple
         for region in layout.under.get(access.object, ())
         if access.overlaps(region.access())
     ]
-
-
-def live_checks(role: str, over: Iterable[tuple[Access, str]], barriers: Mapping[str, Mbarrier]) -> Iterator[Check]:
-    """The accesses to the bytes of barriers must not start while these are live."""
-    for access, barrier in over:
-        because = UNTOUCHED.said(role=role, access=describe(access), barrier=barrier)
-        yield Check(UNTOUCHED.property, barriers[barrier].alive, because, barrier, halts=True)
 
 
 def undeclared_overlaps(layout: Layout, programs: Iterable[Program]) -> list[tuple[Region, Region]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sm90_verify.spec.model.barrier_bytes import overlap_of, undeclared_overlaps
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.properties import HALTING
+from sm90_verify.spec.model.words import in_flight_at_exit
 from sm90_verify.spec.ptx.expr import TRUE, Expr, all_of, any_of, is_false
-from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.needs import APART, BALANCED, COUNTED, LANDED_AT_EXIT
 from sm90_verify.spec.ptx.step import Illegal
 
@@ -38,12 +38,6 @@ def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:
                 flying = any_of(busy != 0 for key, (busy, _, _) in v.copies.items() if key.barrier == name)
                 because = BALANCED.said(barrier=name)
                 yield Check(BALANCED.property, finished & ~flying & (b.tx != 0), because, name)
-
-
-def in_flight_at_exit(access: Access, ctas: int) -> str:
-    """The sentence about a copy into or out of the memory of a CTA whose roles have ended."""
-    roles = "all roles" if ctas == 1 else f"all roles of CTA {access.cta}"
-    return LANDED_AT_EXIT.said(roles=roles, way="into" if access.write else "from", object=access.object)
 
 
 def check_of(illegal: Illegal, thing: str) -> Check:

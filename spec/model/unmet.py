@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sm90_verify.spec.model.accesses import Bystander, fence_checks, in_locations, race_checks, stale_check
-from sm90_verify.spec.model.barrier_bytes import barriers_under, live_checks
+from sm90_verify.spec.model.accesses import Bystander, fence_checks, in_locations, live_checks, race_checks, stale_check
+from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import Check

@@ -7,6 +7,8 @@ from typing import assert_never
 
 from sm90_verify.spec.model.kernel import Node
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.needs import LANDED_AT_EXIT
 
 
 def things_of(node: Node) -> tuple[str, ...]:
@@ -129,3 +131,9 @@ def unlike(name: str, names: set[str]) -> str:
 def listed(names: Sequence[str]) -> str:
     """One or more names as people list them: `a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def in_flight_at_exit(access: Access, ctas: int) -> str:
+    """The sentence about a copy into or out of the memory of a CTA whose roles have ended."""
+    roles = "all roles" if ctas == 1 else f"all roles of CTA {access.cta}"
+    return LANDED_AT_EXIT.said(roles=roles, way="into" if access.write else "from", object=access.object)

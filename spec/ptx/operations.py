@@ -25,7 +25,6 @@ FenceKind: TypeAlias = Literal["proxy_async", "mbarrier_init"]
 RegistersKind: TypeAlias = Literal["dec", "inc"]
 
 
-@dataclass(frozen=True)
 class Yielded:
     """Something that only means anything when it is yielded."""
 

@@ -6,7 +6,7 @@ from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import Clock, join
 from sm90_verify.spec.model.flow import before_dec
-from sm90_verify.spec.model.state_checks import in_flight_at_exit
+from sm90_verify.spec.model.words import in_flight_at_exit
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.needs import BEGUN, GRANTED, LANDED_AT_EXIT, THERE
