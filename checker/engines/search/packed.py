@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from sm90_verify.engines.search.read_python import python_source
@@ -18,6 +19,8 @@ Violations = list[tuple[int, int]]
 """(check index, action index, or -1 if the state itself is wrong)."""
 Expand = Callable[[int, Successors, Violations], None]
 Test = Callable[[int], bool]
+Filled = tuple[str, tuple[int, ...]]
+"""A function by its name in the generated module, and its numbers: of actions and checks, and what is added."""
 _FIELDS = re.compile(r"\bv\d+\b")
 """Variables in the text of an expression."""
 
@@ -79,18 +82,26 @@ class _Writer:
         self.sources: dict[int, str] = {}
         self.sets: dict[tuple[int, ...], str] = {}
         self.lines: list[str] = []
+        self.templates: dict[str, str] = {}
 
-    def function(
-        self, name: str, standing: tuple[Check, ...], actions: list[tuple[int, Action]], counter: str = ""
-    ) -> None:
-        """A function that appends the successors and violations of a state at one location (or of one agent)."""
+    def function(self, standing: tuple[Check, ...], actions: list[tuple[int, Action]], counter: str = "") -> Filled:
+        """A function that appends the successors and violations of a state at one location (or of one agent). Places
+        that are alike but for numbers, such as those of a loop that is unrolled, share its code.
+        """
+        numbers: list[int] = []
+
+        def number(value: int) -> str:
+            numbers.append(value)
+            return f"k{len(numbers)}"
+
         body: list[str] = []
         used: dict[str, None] = {}
         read = self._reader(used)
         for check in standing:
             if check.when is not FALSE:
-                body.append(f"    if {read(check.when)}: bad.append(({self._number(check)}, -1))")
-        for index, action in actions:
+                body.append(f"    if {read(check.when)}: bad.append(({number(self._number(check))}, -1))")
+        for place, action in actions:
+            index = number(place)
             indent = "    "
             if not _is_true(action.guard):
                 body.append(f"    if {read(action.guard)}:")
@@ -100,14 +111,17 @@ class _Writer:
                 body.append(f"{indent}go = True")
             for check in action.checks:
                 tail = "; go = False" if check.halts else ""
-                body.append(f"{indent}if {read(check.when)}: bad.append(({self._number(check)}, {index})){tail}")
-            if halting:
-                body.append(f"{indent}if go: out.append(({index}, {self._next(action, read, used, counter)}))")
-            else:
-                body.append(f"{indent}out.append(({index}, {self._next(action, read, used, counter)}))")
-        self.lines.append(f"def {name}(s, out, bad):")
-        self._load(used)
-        self.lines.extend(body or ["    pass"])
+                text = number(self._number(check))
+                body.append(f"{indent}if {read(check.when)}: bad.append(({text}, {index})){tail}")
+            go = "if go: " if halting else ""
+            body.append(f"{indent}{go}out.append(({index}, {self._next(action, read, used, counter, number)}))")
+        text = "\n".join((*self._loads(used), *body)) or "    pass"
+        name = self.templates.get(text)
+        if name is None:
+            name = self.templates[text] = f"at{len(self.templates)}"
+            given = "".join(f", k{place}=0" for place in range(1, len(numbers) + 1))
+            self.lines += f"def {name}(s, out, bad{given}):", text
+        return name, tuple(numbers)
 
     def test(self, condition: Expr) -> str:
         """The name of a function that says whether a condition holds in a state; equal conditions share one."""
@@ -116,17 +130,22 @@ class _Writer:
         name = self.tests.get(text)
         if name is None:
             name = self.tests[text] = f"test{len(self.tests)}"
-            self.lines.append(f"def {name}(s):")
-            self._load(used)
-            self.lines.append(f"    return {text}")
+            self.lines += f"def {name}(s):", *self._loads(used), f"    return {text}"
         return name
 
-    def _load(self, used: dict[str, None]) -> None:
+    def _loads(self, used: dict[str, None]) -> Iterator[str]:
         for field in used:
             shift, mask = self.shifts[field]
-            self.lines.append(f"    {self.names[field]} = s{f' >> {shift}' if shift else ''} & {mask}")
+            yield f"    {self.names[field]} = s{f' >> {shift}' if shift else ''} & {mask}"
 
-    def _next(self, action: Action, read: Callable[[Expr], str], used: dict[str, None], counter: str) -> str:
+    def _next(
+        self,
+        action: Action,
+        read: Callable[[Expr], str],
+        used: dict[str, None],
+        counter: str,
+        number: Callable[[int], str],
+    ) -> str:
         constant, parts = 0, ["s"]
         if counter and action.target is not None and action.location is not None:
             constant += (action.target - action.location) << self.shifts[counter][0]
@@ -135,7 +154,7 @@ class _Writer:
             used[name] = None
             parts.append(f"({read(value)} - {self.names[name]} << {shift})")
         if constant:
-            parts.append(str(constant) if constant > 0 else f"({constant})")
+            parts.append(number(constant))
         return " + ".join(parts)
 
     def _reader(self, used: dict[str, None]) -> Callable[[Expr], str]:
@@ -169,13 +188,15 @@ def pack(machine: Machine, *, exchange: bool = False) -> PackedMachine:
             agents.append((index, action))
         else:
             by_place.setdefault((action.role, action.location), []).append((index, action))
-    for number, role in enumerate(machine.roles):
-        for place, location in enumerate(role.locations):
-            actions = by_place.get((role.name, place), [])
-            writer.function(f"role{number}_{place}", location.checks, actions, role.counter)
-    for number, pair in enumerate(agents):
-        writer.function(f"agent{number}", (), [pair])
-    writer.function("whole", machine.checks, [])
+    roles = [
+        [
+            writer.function(location.checks, by_place.get((role.name, place), []), role.counter)
+            for place, location in enumerate(role.locations)
+        ]
+        for role in machine.roles
+    ]
+    landing = [writer.function((), [pair]) for pair in agents]
+    whole = writer.function(machine.checks, [])
     reduction = find_reduction(machine)
     prompt = [
         ["" if condition is FALSE else writer.test(condition) for condition in conditions]
@@ -184,19 +205,18 @@ def pack(machine: Machine, *, exchange: bool = False) -> PackedMachine:
     drained = [writer.test(condition) for condition in reduction.drained]
     space: dict[str, Any] = {name: frozenset(numbers) for numbers, name in writer.sets.items()}
     exec(compile("\n".join(writer.lines), f"<{machine.name}>", "exec"), space)
-    roles = tuple(
-        (*writer.shifts[role.counter], tuple(space[f"role{number}_{place}"] for place in range(len(role.locations))))
-        for number, role in enumerate(machine.roles)
-    )
     initial = sum(variable.initial << writer.shifts[variable.name][0] for variable in machine.variables)
     return PackedMachine(
         machine,
         initial,
         tuple(writer.checks),
         writer.shifts,
-        roles,
-        tuple(space[f"agent{number}"] for number in range(len(agents))),
-        space["whole"],
+        tuple(
+            (*writer.shifts[role.counter], tuple(_filled(space, *place) for place in places))
+            for role, places in zip(machine.roles, roles, strict=True)
+        ),
+        tuple(_filled(space, *agent) for agent in landing),
+        _filled(space, *whole),
         tuple(tuple(space[name] if name else None for name in names) for names in prompt),
         _bits(machine, reduction.lands_at),
         _bits(machine, reduction.expects_at),
@@ -204,6 +224,11 @@ def pack(machine: Machine, *, exchange: bool = False) -> PackedMachine:
         tuple(frozenset(i for i, place in enumerate(role.locations) if place.final) for role in machine.roles),
         tuple(_lanes(writer.shifts, group) for group in groups),
     )
+
+
+def _filled(space: dict[str, Any], name: str, numbers: tuple[int, ...]) -> Expand:
+    """The function of that name with its own numbers."""
+    return FunctionType(space[name].__code__, space, name, numbers)
 
 
 def _lanes(shifts: dict[str, tuple[int, int]], group: Group) -> tuple[tuple[int, ...], tuple[int, ...], int]:
