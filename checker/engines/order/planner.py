@@ -138,8 +138,8 @@ class _Planner:
         return tuple(them), sum(self.programs[number].me.threads for number in them)
 
     def _role(self, program: Program) -> Iterable[Move]:
-        watches = [self._names(names) for names in just_waited(program, 0)]
-        watched = [self._names(names) for names in just_waited(program, 1)]
+        watches = [self._names(names) if names else () for names in just_waited(program, 0)]
+        watched = [self._names(names) if names else () for names in just_waited(program, 1)]
         for index, node in enumerate(program.nodes):
             move = self._move(program, node)
             move.watches, move.watched = watches[index], watched[index]
