@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from equivalent_changes import EQUIVALENT
 
@@ -31,7 +32,9 @@ OTHER = {"all": "any", "any": "all", "min": "max", "max": "min", "all_of": "any_
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """One expression or statement of a module in other words; `where` is the function that it stands in."""
+    """One expression or statement of a module in other words; `where` is the function that it stands in, and `nth` tells
+    it from others there that read the same.
+    """
 
     path: str
     line: int
@@ -40,6 +43,7 @@ class Change:
     before: str
     after: str
     where: str
+    nth: int = 0
 
     def __str__(self) -> str:
         before, after = (" ".join(text.split()) for text in (self.before, self.after))
@@ -49,7 +53,7 @@ class Change:
     def equivalent(self) -> str:
         """Why no verdict can differ, or nothing."""
         before, after = (" ".join(text.split()) for text in (self.before, self.after))
-        return EQUIVALENT.get((self.where, before, after), "")
+        return EQUIVALENT.get((self.where, before, after), EQUIVALENT.get((self.where, before, after, self.nth), ""))
 
 
 def changes_of(path: str, source: str) -> list[Change]:
@@ -63,7 +67,13 @@ def changes_of(path: str, source: str) -> list[Change]:
         stop = lines[node.end_lineno - 1] + node.end_col_offset
         before = source.encode()[start:stop].decode()
         found.add(Change(path, node.lineno, start, stop, before, after, where))
-    return sorted(found)
+    seen = Counter[tuple[str, str, str]]()
+    numbered = []
+    for change in sorted(found):
+        key = change.where, change.before, change.after
+        numbered.append(replace(change, nth=seen[key]))
+        seen[key] += 1
+    return numbered
 
 
 def _walk(node: ast.AST, where: str) -> Iterator[tuple[str, ast.AST, str]]:

@@ -1,8 +1,10 @@
-"""Changes that no verdict can tell, and why: by function, and what is written before and after."""
+"""Changes that no verdict can tell, and why: by function, what is written before and after, and which of those that read
+the same in the function, from 0, if not all of them.
+"""
 
 from __future__ import annotations
 
-EQUIVALENT: dict[tuple[str, str, str], str] = {
+EQUIVALENT: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
     (
         "Linearise.order",
         "order.accepted",

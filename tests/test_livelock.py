@@ -14,6 +14,7 @@ from sm90_verify.engines.search import engine as search_engine
 from sm90_verify.engines.search.bounds import Bounds
 from sm90_verify.engines.search.explore import Search, explore
 from sm90_verify.engines.search.packed import pack
+from sm90_verify.engines.search.symmetry import find_groups
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Blocked, Trace
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language.declarations import barrier, role, tile
@@ -339,7 +340,7 @@ def test_the_trace_shows_where_nobody_can_do_anything_and_replays(tmp_path, caps
 
 
 def by_hand(roles, actions, variables=()):
-    counters = tuple(Variable(role.counter, 4, 0, "") for role in roles)
+    counters = tuple(Variable(role.counter, 4, 0, "", kind="location", role=role.name) for role in roles)
     return Machine("hand", {}, (*counters, *variables), tuple(roles), tuple(actions), (), ("deadlock", "race"))
 
 
@@ -371,6 +372,7 @@ def who_takes_the_token(passes):
 
 
 def test_who_polls_among_interchangeable_roles():
+    assert all(len(find_groups(who_takes_the_token(passes))) == 1 for passes in (False, True))
     for reduced in (False, True):
         assert len(explore(who_takes_the_token(False), reduced=reduced).violations["deadlock"].stuck) == 1
         assert not explore(who_takes_the_token(True), reduced=reduced).violations

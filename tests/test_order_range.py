@@ -140,6 +140,13 @@ LEAVES_ITS_RANGE = {
         (("complete", "p", MOST), ("expect", "p", MOST), ("arrive", "p")),
         p_arrivals=2,
     ),
+    "landed before these are expected, on the way to what else may go wrong": signals(
+        (("expect", "p", 16),),
+        (("complete", "p", 1), ("arrive", "q")),
+        (("complete", "p", MOST), ("inval", "q")),
+        p_arrivals=2,
+        q_arrivals=2,
+    ),
     "a piece of a copy that lands early": signals(
         (("load", "p", 0, 2), ("arm", "p", 32)),
         (("complete", "p", MOST - 31), ("arm", "p", MOST - 31)),
@@ -229,6 +236,16 @@ def test_tx_count_that_leaves_its_range_in_another_order(pipeline):
 @pytest.mark.parametrize("pipeline", STAYS_IN_ITS_RANGE.values(), ids=STAYS_IN_ITS_RANGE)
 def test_tx_count_that_stays_in_its_range_in_every_order(pipeline):
     assert decided(pipeline).verdict == PROVED
+
+
+def test_an_arrive_no_complete_is_not_the_last_if_a_copy_is_sure_to_land_later():
+    """Not if the copy may land before it, issued by the same role or by another that knows what came just before."""
+    expect, early, load, wait = ("expect", "p", 32), ("early", "p", 1), ("load", "p", 0, 2), ("wait", "p", 0)
+    assert decided(signals((expect, early, load, wait), p_arrivals=1)).verdict == PROVED
+    before = signals((expect, load, early, wait), p_arrivals=1)
+    beside = signals((expect, ("arrive", "q"), early), (("wait", "q", 0), load, wait), p_arrivals=1)
+    for wrong in (before, beside):
+        assert decided(wrong).verdict_on("arrival-count") == VIOLATED
 
 
 def test_extreme_is_that_of_all_closed_sets():

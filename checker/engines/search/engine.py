@@ -30,7 +30,7 @@ class SearchEngine:
         quick = None
         if question.reduced:
             quick = explore(machine, limit=limit, timeout=timeout, memory=memory, stop_at_first=True, reduced=True)
-        if quick is not None and not quick.violations and not quick.halted:
+        if quick is not None and not quick.violations:
             exploration = quick
         else:
             limit = limit if quick is None else limit or REFINED
@@ -45,7 +45,7 @@ class SearchEngine:
             exploration.states,
             exploration.transitions,
             reduced=exploration is quick,
-            shortest=bool(exploration.violations) and exploration is not quick,
+            shortest=bool(exploration.violations),
         )
 
 

@@ -54,11 +54,10 @@ def never_taken(machine: Machine, taken: Sequence[int], reduced: bool) -> tuple[
     if not reduced:
         return tuple(missing)
     kinds = {role.name: [place.kind for place in role.locations] for role in machine.roles}
-    steps = [(index, action) for index, action in enumerate(machine.actions) if action.location is not None]
-    been = {(action.role, action.location) for index, action in steps if taken[index]}
+    been = {(action.role, action.location) for action, was in zip(machine.actions, taken, strict=True) if was}
     entered = {
         (action.role, action.target)
-        for _, action in steps
+        for action in machine.actions
         if action.location is not None and kinds[action.role][action.location] == "meet"
         if (action.role, action.location) in been
     }
@@ -67,7 +66,7 @@ def never_taken(machine: Machine, taken: Sequence[int], reduced: bool) -> tuple[
         for role, place in (*been, *entered)
         if place is not None and kinds[role][place] in ("meet", "inside")
     }
-    left = {(action.role, action.location) for _, action in steps if action.kind == "leaves"} & been
+    left = {(action.role, action.location) for action in machine.actions if action.kind == "leaves"} & been
     return tuple(
         index for index in missing if (machine.actions[index].role, machine.actions[index].location) not in met | left
     )

@@ -1,0 +1,336 @@
+"""What the conditions of the search are for, one by one, on machines small enough to count by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from sm90_verify.engines.check import check_machine
+from sm90_verify.engines.search import bounds
+from sm90_verify.engines.search import engine as search_engine
+from sm90_verify.engines.search.bounds import Bounds
+from sm90_verify.engines.search.explore import Search, explore
+from sm90_verify.engines.search.packed import pack
+from sm90_verify.engines.search.symmetry import find_groups
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.machine import LIMIT, Action, Check, Location, Machine, Role, Variable
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field
+
+HERE = Source("here.py", 1)
+AT = {name: Field(f"at.{name}", 2) for name in "abc"}
+
+
+def step(role, here, there, guard=TRUE, *checks, updates=(), fails=False):
+    name = f"{role}: {here} to {there} if {guard}"
+    return Action(name, role, "goes", "", here, there, guard, tuple(updates), checks, HERE, fails)
+
+
+def race(when: Expr = TRUE, because: str = "wrong", **more) -> Check:
+    return Check("race", when, because, "x", **more)
+
+
+def line(name, *kinds, final=True, standing=()):
+    """A role with a location of each kind, the last of which is its end. standing: (place, checks) there."""
+    checks = dict(standing)
+    places = (
+        Location(f"{name}{at}", "", HERE, checks.get(at, ()), final and at == len(kinds) - 1, kind)
+        for at, kind in enumerate(kinds)
+    )
+    return Role(name, f"at.{name}", tuple(places), 32)
+
+
+def machine(roles, actions, variables=(), checks=()) -> Machine:
+    counters = (Variable(role.counter, 2, 0, "", kind="location", role=role.name) for role in roles)
+    properties = ("deadlock", "race")
+    return Machine("hand", {}, (*counters, *variables), tuple(roles), tuple(actions), tuple(checks), properties)
+
+
+def counts_to(last, *checks, width=12, more=()):
+    """One role that counts x up, a state for each number, and ends; as many steps to a state as its number."""
+    x = Field("x", width)
+    actions = [step("a", 0, 0, x < last, updates=[("x", x + 1)]), step("a", 0, 1, x == last), *more]
+    return machine([line("a", "other", "end")], actions, [Variable("x", width, 0, "")], checks)
+
+
+# ---------------------------------------------------------------- bounds
+
+
+def test_a_bound_is_the_most_that_is_allowed(monkeypatch):
+    monkeypatch.setattr(bounds, "resident_bytes", lambda: 5)
+    assert not Bounds(7, 2.0, 5).ran_out(7, 2.0) and not Bounds().ran_out(7, 2.0)
+    assert "states" in Bounds(7).ran_out(8, 0.0)
+    assert "timeout" in Bounds(seconds=2.0).ran_out(0, 2.5)
+    assert "memory" in Bounds(memory=4).ran_out(0, 0.0)
+
+
+@pytest.mark.parametrize(("platform", "unit"), [("linux", 1024), ("darwin", 1)])
+def test_resident_memory_is_in_kib_but_on_macos(monkeypatch, platform, unit):
+    monkeypatch.setattr(bounds.sys, "platform", platform)
+    monkeypatch.setattr(bounds.resource, "getrusage", lambda _: SimpleNamespace(ru_maxrss=3))
+    assert bounds.resident_bytes() == 3 * unit
+
+
+def test_the_limit_is_looked_at_in_every_state_beyond_it():
+    assert explore(counts_to(98), limit=100).complete
+    found = explore(counts_to(4000), limit=100)
+    assert (found.states, found.ran_out) == (101, "the limit of 100 states (--limit)")
+
+
+def test_no_more_states_than_enough_are_visited_after_a_violation_and_all_without_one():
+    """Without a limit, that is looked at in every 1024th state; after the violation, for the first time when there are
+    1025.
+    """
+    assert explore(counts_to(3500), enough=10).complete
+    assert explore(counts_to(3500, race(Field("x", 12) == 5))).complete
+    visited = {}
+    for enough in (1, 1023, 1024):
+        found = explore(counts_to(3500, race(Field("x", 12) == 5)), enough=enough)
+        assert found.ran_out == f"the search ended {enough} states after the first violation"
+        visited[enough] = found.states
+    assert visited == {1: 2049, 1023: 2049, 1024: 3073}
+
+
+def test_a_model_that_is_bounded_itself_says_so_when_the_search_ends():
+    bounded = Check(LIMIT, Field("x", 12) == 5, "more are not modelled", "x")
+    assert explore(counts_to(3500, bounded), enough=1).ran_out == "more are not modelled"
+    both = explore(counts_to(3500, bounded, race(Field("x", 12) == 6)), enough=1)
+    assert both.ran_out == "the search ended 1 states after the first violation"
+
+
+def test_how_long_the_search_took():
+    assert explore(counts_to(5)).seconds > 0
+
+
+# ---------------------------------------------------------------- what is not followed
+
+
+def test_nothing_is_explored_behind_a_state_that_halts():
+    found = explore(counts_to(5, race(Field("x", 12) == 3, halts=True)))
+    assert (found.states, found.transitions, found.halted, found.finished) == (4, 3, ["race"], False)
+
+
+def test_all_is_explored_that_is_not_behind_it():
+    standing = [(1, (race(halts=True),)), (3, (Check("stale-read", TRUE, "", "x"),))]
+    actions = [step("a", 0, 1), step("a", 0, 2), step("a", 1, 0), step("a", 2, 3)]
+    found = explore(machine([line("a", *["other"] * 4, standing=standing)], actions))
+    assert (found.states, found.transitions, list(found.violations)) == (4, 3, ["race", "stale-read"])
+
+
+def test_all_is_explored_behind_a_state_that_violates_something_else():
+    found = explore(counts_to(5, race(Field("x", 12) == 3)))
+    assert (found.states, found.halted, found.finished) == (7, [], True)
+
+
+def test_the_other_steps_of_a_state_are_followed_where_one_halts():
+    halts = race(halts=True)
+    actions = [step("a", 0, 2, TRUE, halts), step("a", 0, 1), step("b", 0, 1)]
+    found = explore(machine([line("a", "other", "other", "end"), line("b", "other", "end")], actions))
+    assert (found.states, found.halted) == (4, ["race"])
+
+
+def test_a_property_that_halts_in_two_places_is_named_once_and_one_that_does_not_halt_never():
+    actions = [step("a", 0, 1, TRUE, race(halts=True)), step("b", 0, 1, TRUE, Check("stale-read", TRUE, "", "x"))]
+    found = explore(machine([line("a", "other", "end"), line("b", "other", "end")], actions))
+    assert found.halted == ["race"] and list(found.violations) == ["race", "stale-read"]
+
+
+def test_a_step_is_followed_if_only_what_does_not_halt_it_holds():
+    checks = (race(AT["a"] == 1, halts=True), Check("stale-read", TRUE, "", "x"))
+    found = explore(machine([line("a", "other", "end")], [step("a", 0, 1, TRUE, *checks)]))
+    assert (found.states, found.halted, list(found.violations)) == (2, [], ["stale-read"])
+
+
+# ---------------------------------------------------------------- the shortest
+
+
+def test_a_state_that_is_wrong_is_shown_before_a_step_from_another_one_as_far_away():
+    """The step is found first, in a state as many steps from the start as the state that is wrong."""
+    standing = [(2, (race(because="state"),))]
+    actions = [step("a", 0, 1), step("a", 0, 2), step("a", 1, 3, TRUE, race(because="step"))]
+    found = explore(machine([line("a", *["other"] * 4, standing=standing)], actions)).violations["race"]
+    assert (found.because, found.actions, found.by_step) == ("state", (1,), False)
+
+
+def test_what_is_found_later_is_no_shorter():
+    x = Field("x", 12)
+    states = explore(counts_to(5, race(x == 1, "first"), race(x == 2, "second"))).violations["race"]
+    assert (states.because, states.actions) == ("first", (0,))
+    steps = counts_to(5, more=[step("a", 0, 1, x == 1, race()), step("a", 0, 1, x == 2, race())])
+    assert explore(steps).violations["race"].actions == (0, 2)
+
+
+def test_the_first_of_two_deadlocks_is_shown():
+    actions = [step("a", 0, 1), step("a", 0, 2), step("a", 2, 3)]
+    found = explore(machine([line("a", *["other"] * 4, final=False)], actions)).violations["deadlock"]
+    assert found.actions == (0,)
+
+
+# ---------------------------------------------------------------- interchangeable roles
+
+
+def twins(where):
+    """a and b do the same: one step to 1 or to 3, and then what is wrong, which says who does it."""
+    names = "ab"
+    actions, standing, checks = [], {name: [] for name in names}, []
+    for name, other in zip(names, "ba", strict=True):
+        wrong = race(because=f"{name} is wrong")
+        first = [race(AT[other] == 1, f"{name} is wrong")] if where == "another step" else []
+        actions += [step(name, 0, 3, TRUE, *first), step(name, 0, 1)]
+        if where == "step":
+            actions.append(step(name, 1, 2, TRUE, Check("stale-read", TRUE, "stale", "x"), wrong))
+        elif where == "another step":
+            actions.append(step(name, 1, 2, TRUE, race(because=f"{name} is late")))
+        elif where == "place":
+            standing[name] = [(1, (wrong,))]
+        elif where == "machine":
+            checks.append(race(AT[name] == 1, f"{name} is wrong"))
+    if where == "agent":
+        wrong = [race(AT[name] == 1, f"{name} is wrong") for name in names]
+        actions.append(replace(step("", None, None, (AT["a"] == 1) | (AT["b"] == 1), *wrong)))
+    roles = [line(name, *["other"] * 4, standing=standing[name]) for name in names]
+    return machine(roles, actions, checks=checks)
+
+
+@pytest.mark.parametrize("where", ["step", "another step", "place", "machine", "agent"])
+def test_a_violation_is_told_of_the_role_that_commits_it(where):
+    """In the states that are kept, interchangeable roles have changed places."""
+    model = twins(where)
+    assert len(find_groups(model)) == 1
+    found = explore(model, reduced=True).violations["race"]
+    at = {"a": 0, "b": 0}
+    for index in found.actions[: len(found.actions) - found.by_step]:
+        assert model.actions[index].location == at[model.actions[index].role]
+        at[model.actions[index].role] = model.actions[index].target
+    if "step" in where:
+        assert found.because == f"{model.actions[found.actions[-1]].role} is wrong"
+    else:
+        assert [f"{name} is wrong" for name in at if at[name] == 1] == [found.because]
+
+
+# ---------------------------------------------------------------- the engine
+
+
+def answer(model, monkeypatch=None, **question):
+    result = check_machine(model, **question)
+    return result, {finding.id: finding for finding in result.findings}
+
+
+STUCK = [step("a", 0, 1), step("a", 0, 2), step("a", 2, 0)]
+"""a can stand still at 1, after one step."""
+
+
+def stuck(**more):
+    return machine([line("a", *["other"] * 4, final=False)], STUCK, **more)
+
+
+def test_the_memory_that_is_asked_for_or_that_of_the_machine(monkeypatch):
+    result, found = answer(counts_to(5), memory=1)
+    assert result.verdict == UNDETERMINED and "memory bound of 0.0 GiB" in found["race"].note
+    assert answer(counts_to(5))[0].verdict == PROVED
+    monkeypatch.setattr(search_engine, "memory_bound", lambda: 1)
+    assert answer(counts_to(5))[0].verdict == UNDETERMINED
+    assert answer(counts_to(5), memory=1 << 60)[0].verdict == PROVED
+
+
+def test_all_schedules_are_searched_if_that_is_asked_for(monkeypatch):
+    """Then there is no other bound than the one that is given."""
+    monkeypatch.setattr(search_engine, "REFINED", 1)
+    monkeypatch.setattr(search_engine, "ENOUGH", 1)
+    for reduced in (True, False):
+        result, _ = answer(counts_to(50), reduced=reduced)
+        assert (result.verdict, result.reduced, result.shortest) == (PROVED, reduced, False)
+    open_one, found = answer(counts_to(50), reduced=False, limit=10)
+    assert open_one.verdict == UNDETERMINED and found["race"].note == "the limit of 10 states (--limit)"
+
+
+def test_the_search_for_the_shortest_trace_is_bounded_by_what_is_given_or_else_by_its_own(monkeypatch):
+    result, found = answer(stuck())
+    assert (result.verdict, result.reduced, result.shortest) == (VIOLATED, False, True)
+    monkeypatch.setattr(search_engine, "REFINED", 2)
+    result, found = answer(stuck())
+    assert found["deadlock"].verdict == VIOLATED and found["race"].note == "the limit of 2 states (--limit)"
+    _, found = answer(stuck(), limit=3)
+    assert (found["deadlock"].verdict, found["race"].verdict) == (VIOLATED, PROVED)
+    monkeypatch.setattr(search_engine, "REFINED", 9)
+    _, found = answer(stuck(), limit=2)
+    assert found["race"].note == "the limit of 2 states (--limit)"
+
+
+def test_where_nothing_moves_only_the_deadlock_is_known():
+    never = step("a", 0, 1, FALSE)
+    for others in ([], [line("b", "end")]):
+        _, found = answer(machine([line("a", "wait", "end"), *others], [never]))
+        assert (found["deadlock"].verdict, found["race"].verdict) == (VIOLATED, UNDETERMINED)
+        assert found["race"].note == "no step was ever taken"
+    ends, _ = answer(machine([line("a", "end"), line("b", "end")], []))
+    assert (ends.verdict, ends.transitions) == (PROVED, 0)
+    _, found = answer(machine([line("a", "wait", "other", "end")], [step("a", 0, 1)]))
+    assert (found["deadlock"].verdict, found["race"].verdict) == (VIOLATED, PROVED)
+
+
+def test_what_never_happens_is_noted_where_all_is_proved():
+    more = [step("a", 0, 1, FALSE)]
+    noted, _ = answer(counts_to(5, more=more))
+    assert noted.notes == ("never happens: a: goes  (here.py:1)",)
+    assert not answer(counts_to(5))[0].notes
+    assert not answer(counts_to(5, more=more), limit=3)[0].notes
+    assert not answer(counts_to(5, race(Field("x", 12) == 5), more=more))[0].notes
+
+
+def test_what_is_not_modelled_is_noted_and_leaves_the_rest_open():
+    bounded = Check(LIMIT, Field("x", 12) == 5, "more are not modelled", "x")
+    result, found = answer(counts_to(5, bounded))
+    assert result.notes == ("more are not modelled",) and found["race"].note == "more are not modelled"
+
+
+# ---------------------------------------------------------------- copies
+
+
+class Copies(Pipeline):
+    """A copy that lands while its barrier is waited for."""
+
+    full = barrier(arrivals=1)
+    a = tile(bytes=64)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full.arrive_expect_tx(64)
+        yield self.a.load(signals=self.full)
+
+    @role(warps=1)
+    def consumer(self):
+        yield self.full.wait(0)
+        yield self.a.read()
+
+
+def test_each_step_of_a_state_is_taken_once():
+    whole = compile_kernel(trace(Copies()))
+    packed = pack(whole)
+    states, steps = {packed.initial: None}, 0
+    for state in (todo := [packed.initial]):
+        out = packed.successors(state)
+        steps += len(out)
+        todo += [successor for _, successor in out if successor not in states]
+        states.update(dict.fromkeys(successor for _, successor in out))
+    found = explore(whole)
+    assert (found.states, found.transitions) == (len(states), steps)
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+def test_which_rules_a_search_has_used(reduced):
+    """The start of the copy is prompt, and the copy is left in flight by the reduced search alone."""
+    whole = compile_kernel(trace(Copies()))
+    search = Search(pack(whole, exchange=reduced), Bounds(), False)
+    search.reduced = reduced
+    assert search.run().complete
+    assert search.left_flying == reduced
+    (producer, _) = whole.roles
+    places = {whole.actions[index].location for index in search.hurried if whole.actions[index].role == producer.name}
+    assert any(producer.locations[place].kind == "load" for place in places) == reduced
