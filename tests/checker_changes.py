@@ -32,8 +32,8 @@ OTHER = {"all": "any", "any": "all", "min": "max", "max": "min", "all_of": "any_
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """One expression or statement of a module in other words; `where` is the function that it stands in, and `nth` tells
-    it from others there that read the same.
+    """One expression or statement of a module in other words. where: its function. nth: which of those there that read
+    the same.
     """
 
     path: str

@@ -90,6 +90,55 @@ def test_python_agrees(expr: Expr, state: dict[str, int]) -> None:
     assert by_python(expr, state) == evaluate(expr, state)
 
 
+X, Y, WIDE = Field("x3", 3), Field("y3", 3), Field("x22", 22)
+
+
+@pytest.mark.parametrize("sets", [False, True])
+@pytest.mark.parametrize(
+    ("expr", "one_of"),
+    [
+        ((X == 1) | (X == 6), True),
+        (((X == 1) | (X == 6)) | ((X == 0) | (X == 7)), True),
+        (X - 6 < 3, True),
+        ((X - 6 < 3) | (X == 4), True),
+        (WIDE - ((1 << 22) - 2) < 64, True),
+        (WIDE - 5 < 65, False),
+        (X == 1, False),
+        (X == Y, False),
+        (Lit(1, 3) == Lit(1, 3), False),
+        (X < 3, False),
+        (X + 6 < 3, False),
+        (X - Y < 3, False),
+        (Lit(5, 3) - 3 < 3, False),
+        (X - 6 < Y, False),
+        ((X == 1) | (Y == 6), False),
+        ((X == 1) | (X < 3), False),
+        ((X < 3) | (X == 1), False),
+        ((X == 1) & (X == 6), False),
+        ((X == 1) & (X != 6), False),
+        ((X ^ Y) - 3 < 3, False),
+        ((X == 1) | Field("x1", 1), False),
+        ((X != 1) | (X != 6), False),
+        (where(X == 1, X | 6, Y) == 7, False),
+    ],
+)
+def test_one_of_some_numbers_is_read_as_a_set(expr: Expr, one_of: bool, sets: bool) -> None:
+    """Written out, or under a name that stands for it."""
+    named: dict[str, tuple[int, ...]] = {}
+
+    def set_of(numbers: tuple[int, ...]) -> str:
+        name = f"S{len(named)}"
+        named[name] = numbers
+        return name
+
+    text = python_source(expr, lambda name: name, {}, set_of if sets else None)
+    assert (" in " in text, bool(named)) == (one_of, one_of and sets)
+    for x, y in [(x, y) for x in range(8) for y in range(8)]:
+        for wide in (x, y, 5 + 64, 5 + 63, (1 << 22) - 1 - x, 60 + x):
+            state = {"x1": y & 1, "x3": x, "y3": y, "x22": wide}
+            assert int(eval(text, named, state)) == evaluate(expr, state)
+
+
 @settings(max_examples=80, deadline=None)
 @given(any_expression, states())
 def test_z3_agrees(expr: Expr, state: dict[str, int]) -> None:

@@ -147,6 +147,48 @@ def test_a_step_is_followed_if_only_what_does_not_halt_it_holds():
     assert (found.states, found.halted, list(found.violations)) == (2, [], ["stale-read"])
 
 
+def test_a_search_that_is_to_stop_at_the_first_violation_does():
+    found = explore(counts_to(9, race(Field("x", 12) == 3)), stop_at_first=True)
+    assert (found.states, found.ran_out) == (4, "the search was asked to stop at the first violation")
+
+
+# ---------------------------------------------------------------- prompt steps
+
+
+@pytest.mark.parametrize("halts", [False, True])
+@pytest.mark.parametrize("last", [1, 2])
+def test_what_prompt_steps_violate_is_shown_with_all_that_lead_to_it(last, halts):
+    """The start of a copy is prompt: after the first step the others are taken at once."""
+    actions = [step("a", place, place + 1, TRUE, *([race(halts=halts)] if place == last else [])) for place in range(3)]
+    model = machine([line("a", "other", "load", "load", "end")], actions)
+    reduced, whole = (explore(model, reduced=reduced).violations["race"] for reduced in (True, False))
+    assert reduced == whole and (reduced.actions, reduced.by_step) == (tuple(range(last + 1)), True)
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_state_between_prompt_steps_that_is_wrong_is_shown(place):
+    roles = [line("a", "other", "load", "load", "end", standing=[(place, (race(),))])]
+    model = machine(roles, [step("a", place, place + 1) for place in range(3)])
+    reduced, whole = (explore(model, reduced=reduced).violations["race"] for reduced in (True, False))
+    assert reduced == whole and (reduced.actions, reduced.by_step) == (tuple(range(place)), False)
+
+
+def test_prompt_steps_are_taken_at_once_and_as_often_as_there_are_any():
+    """b's is prompt only once a's has been taken, which comes after it in the order of the roles."""
+    opened = Field("opened", 1)
+    passes = replace(Location("b0", "", HERE, kind="wait"), settled=opened == 1)
+    b = Role("b", "at.b", (passes, Location("b1", "", HERE, final=True, kind="end")), 32)
+    actions = [
+        step("b", 0, 1, opened == 1),
+        step("a", 0, 1),
+        step("a", 1, 2, TRUE, updates=[("opened", opened ^ 1)]),
+    ]
+    model = machine([b, line("a", "other", "load", "end")], actions, [Variable("opened", 1, 0, "")])
+    whole, reduced = explore(model), explore(model, reduced=True)
+    assert (whole.states, reduced.states, reduced.transitions) == (4, 2, 1)
+    assert not whole.unreached and not reduced.unreached and reduced.finished
+
+
 # ---------------------------------------------------------------- the shortest
 
 
@@ -170,6 +212,20 @@ def test_the_first_of_two_deadlocks_is_shown():
     actions = [step("a", 0, 1), step("a", 0, 2), step("a", 2, 3)]
     found = explore(machine([line("a", *["other"] * 4, final=False)], actions)).violations["deadlock"]
     assert found.actions == (0,)
+
+
+def test_a_deadlock_counts_whatever_is_left_to_search():
+    """a may stop at 2, from the start or later; the search does not come to its end."""
+    endless = counts_to(3500, more=[step("a", 0, 2)])
+    found = explore(replace(endless, roles=(line("a", "other", "end", "other", final=False),)), limit=50)
+    assert found.ran_out and found.violations["deadlock"].actions == (2,) and not found.finished
+
+
+def test_who_is_stuck_while_others_go_on_is_shown_where_it_is_so_first():
+    around = [step("a", here, (here + 1) % 3) for here in range(3)]
+    roles = [line("a", *["other"] * 3, final=False), line("b", "other", "wait", "end")]
+    found = explore(machine(roles, [*around, step("b", 0, 1), step("b", 1, 2, FALSE)])).violations["deadlock"]
+    assert (found.actions, found.stuck) == ((3,), ("b",))
 
 
 # ---------------------------------------------------------------- interchangeable roles
