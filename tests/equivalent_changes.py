@@ -392,4 +392,14 @@ EQUIVALENT: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
         "one == other and these and those",
         "(one == other and those)",
     ): "A comparison that no number satisfies adds none.",
+    (
+        "pack",
+        "condition is FALSE",
+        "False",
+    ): "A step that is never prompt is asked whether it is.",
+    (
+        "_is_true",
+        "isinstance(expr, Lit) and expr.value == 1",
+        "False",
+    ): "What is always true is asked.",
 }

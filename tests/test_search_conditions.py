@@ -225,7 +225,26 @@ def test_who_is_stuck_while_others_go_on_is_shown_where_it_is_so_first():
     around = [step("a", here, (here + 1) % 3) for here in range(3)]
     roles = [line("a", *["other"] * 3, final=False), line("b", "other", "wait", "end")]
     found = explore(machine(roles, [*around, step("b", 0, 1), step("b", 1, 2, FALSE)])).violations["deadlock"]
-    assert (found.actions, found.stuck) == ((3,), ("b",))
+    assert (found.actions, found.stuck, found.by_step) == ((3,), ("b",), False)
+
+
+def test_a_role_that_can_run_where_the_search_began_is_not_stuck():
+    """b's only step is there, and a comes back for ever."""
+    around = [step("a", here, (here + 1) % 3) for here in range(3)]
+    roles = [line("a", *["other"] * 3, final=False), line("b", "wait", "end")]
+    assert not explore(machine(roles, [*around, step("b", 0, 1, AT["a"] == 0)])).violations
+
+
+def test_a_copy_that_lands_is_no_step_of_a_role():
+    flying = Field("flying", 1)
+    actions = [
+        step("a", 0, 1, FALSE),
+        step("b", 0, 0, flying == 0, updates=[("flying", flying ^ 1)]),
+        step("", None, None, flying == 1, updates=[("flying", flying ^ 1)]),
+    ]
+    roles = [line("a", "wait", "end"), line("b", "load", final=False)]
+    found = explore(machine(roles, actions, [Variable("flying", 1, 0, "")])).violations["deadlock"]
+    assert (found.actions, found.stuck) == ((), ("a",))
 
 
 # ---------------------------------------------------------------- interchangeable roles
