@@ -50,10 +50,15 @@ class Change:
         return f"{self.path}:{self.line} {self.where}: {before}  =>  {after}"
 
     @property
+    def keys(self) -> tuple[tuple[str, str, str], tuple[str, str, str, int]]:
+        """What it is in the table of equivalent changes, with all that read the same or alone."""
+        before, after = (" ".join(text.split()) for text in (self.before, self.after))
+        return (self.where, before, after), (self.where, before, after, self.nth)
+
+    @property
     def equivalent(self) -> str:
         """Why no verdict can differ, or nothing."""
-        before, after = (" ".join(text.split()) for text in (self.before, self.after))
-        return EQUIVALENT.get((self.where, before, after), EQUIVALENT.get((self.where, before, after, self.nth), ""))
+        return next((EQUIVALENT[key] for key in self.keys if key in EQUIVALENT), "")
 
 
 def changes_of(path: str, source: str) -> list[Change]:
@@ -70,7 +75,7 @@ def changes_of(path: str, source: str) -> list[Change]:
     seen = Counter[tuple[str, str, str]]()
     numbered = []
     for change in sorted(found):
-        key = change.where, change.before, change.after
+        key, _ = change.keys
         numbered.append(replace(change, nth=seen[key]))
         seen[key] += 1
     return numbered

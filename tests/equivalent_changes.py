@@ -11,13 +11,8 @@ EQUIVALENT: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
         "True",
     ): "Steps that were taken before are tried later, and all are tried before a run is refused.",
     (
-        "Linearise._landing",
-        "action.location is None",
-        "True",
-    ): "Only the steps of copies are looked up there, and roles' steps that touch the same variables never are.",
-    (
         "_expects_at",
-        'place.kind == "expect" and place.object == barrier',
+        'place.kind == "expect" and place.barrier == barrier',
         "(place.kind == 'expect')",
     ): "Copies land in more states than they must, which only adds schedules.",
     (
@@ -79,8 +74,8 @@ EQUIVALENT: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
     ): "A single role is never behind another one, and its loop's end is not noted.",
     (
         "_stands_at",
-        'place.object == barrier and place.kind not in ("arrive", "load", "local", "expect")',
-        "(place.kind not in ('arrive', 'load', 'local', 'expect'))",
+        'place.barrier == barrier and place.kind not in ("arrive", "expect")',
+        "(place.kind not in ('arrive', 'expect'))",
     ): "Copies land in more states than they must, which only adds schedules.",
     (
         "meet",
@@ -402,4 +397,14 @@ EQUIVALENT: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
         "isinstance(expr, Lit) and expr.value == 1",
         "False",
     ): "What is always true is asked.",
+    (
+        "_operation",
+        "node.width == 1",
+        "False",
+    ): "For one bit both texts give the same number.",
+    (
+        "_operation",
+        "bit",
+        "False",
+    ): "For one bit both texts give the same number.",
 }

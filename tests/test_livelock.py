@@ -443,7 +443,7 @@ def test_who_can_run_only_by_a_step_that_is_not_followed_is_not_stuck():
 
 
 class ExpectsLater(Pipeline):
-    """Somebody is about to expect bytes where others are in flight: in the same phase, or after it."""
+    """Somebody is about to expect bytes where those of the second copy are in flight: in the same phase, or after it."""
 
     arrivals = 1
     full = barrier(arrivals="arrivals")
@@ -453,15 +453,15 @@ class ExpectsLater(Pipeline):
 
     @role(warps=1)
     def one(self):
-        yield self.full.arrive_expect_tx(64)
+        yield self.full.expect_tx(64)
+        yield self.full.arrive()
         yield self.a.load(signals=self.full)
+        yield self.go.arrive()
 
     @role(warps=1)
     def two(self):
-        yield self.full.expect_tx(64)
-        yield self.full.arrive()
+        yield self.full.arrive_expect_tx(64)
         yield self.b.load(signals=self.full)
-        yield self.go.arrive()
 
     @role(warps=1)
     def looks(self):

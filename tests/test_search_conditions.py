@@ -176,7 +176,7 @@ def test_a_state_between_prompt_steps_that_is_wrong_is_shown(place):
 def test_prompt_steps_are_taken_at_once_and_as_often_as_there_are_any():
     """b's is prompt only once a's has been taken, which comes after it in the order of the roles."""
     opened = Field("opened", 1)
-    passes = replace(Location("b0", "", HERE, kind="wait"), settled=opened == 1)
+    passes = Location("b0", "", HERE, kind="wait", settled=opened == 1)
     b = Role("b", "at.b", (passes, Location("b1", "", HERE, final=True, kind="end")), 32)
     actions = [
         step("b", 0, 1, opened == 1),
@@ -268,7 +268,7 @@ def twins(where):
             checks.append(race(AT[name] == 1, f"{name} is wrong"))
     if where == "agent":
         wrong = [race(AT[name] == 1, f"{name} is wrong") for name in names]
-        actions.append(replace(step("", None, None, (AT["a"] == 1) | (AT["b"] == 1), *wrong)))
+        actions.append(step("", None, None, (AT["a"] == 1) | (AT["b"] == 1), *wrong))
     roles = [line(name, *["other"] * 4, standing=standing[name]) for name in names]
     return machine(roles, actions, checks=checks)
 
