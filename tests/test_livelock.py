@@ -443,7 +443,7 @@ def test_who_can_run_only_by_a_step_that_is_not_followed_is_not_stuck():
 
 
 class ExpectsLater(Pipeline):
-    """Somebody is about to expect bytes where those of the second copy are in flight: in the same phase, or after it."""
+    """Somebody is about to expect bytes where those of the second copy are in flight: in the same phase, or later."""
 
     arrivals = 1
     full = barrier(arrivals="arrivals")
