@@ -248,6 +248,15 @@ def test_an_arrive_no_complete_is_not_the_last_if_a_copy_is_sure_to_land_later()
         assert decided(wrong).verdict_on("arrival-count") == VIOLATED
 
 
+def test_an_expect_tx_that_no_arrival_follows_is_in_time_while_bytes_are_missing_that_are_expected_for_certain():
+    """Not if another role delivers them all: then the phase can complete without it."""
+    first = (("expect", "p", 64), ("arrive", "p"), ("wait", "p", 0))
+    assert decided(signals(first, (("expect", "p", 16), ("complete", "p", 80)), p_arrivals=1)).verdict == PROVED
+    rest = (("complete", "p", 64),)
+    late = decided(signals(first, (("expect", "p", 16), ("complete", "p", 16)), rest, p_arrivals=1))
+    assert late.verdict != PROVED
+
+
 def test_extreme_is_that_of_all_closed_sets():
     """Against all sets of contributions that are closed under happens-before, of three roles that learn of each other
     now and then, some of their contributions being copies that land."""
