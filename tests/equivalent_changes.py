@@ -407,4 +407,9 @@ EQUIVALENT: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
         "bit",
         "False",
     ): "For one bit both texts give the same number.",
+    (
+        "_settle",
+        "barrier.parts.tx < 0",
+        "(barrier.parts.tx <= 0)",
+    ): "With no arrival pending and no byte missing the phase completes, which has been asked before.",
 }
