@@ -67,7 +67,7 @@ TABLE = {
     "checker/engines/search/read_python.py": ("readings search_conditions", MODELS),
     "checker/engines/search/reduction.py": ("balanced reduction", MODELS),
     "checker/engines/search/symmetry.py": ("symmetry", MODELS),
-    "checker/engines/search/exchange.py": ("search_conditions symmetry", MODELS),
+    "checker/engines/search/exchange.py": ("search_conditions symmetry livelock search", MODELS),
     "checker/engines/order/__init__.py": (ORDER, ORDERS),
     "checker/engines/order/counts.py": (ORDER, ORDERS),
     "checker/engines/order/ctas.py": (ORDER, ORDERS),
