@@ -289,26 +289,6 @@ EQUIVALENT: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
         "True",
     ): "A sum may end in + 0.",
     (
-        "_Writer._next",
-        "constant > 0",
-        "(constant >= 0)",
-    ): "A sum may have a negative number without parentheses, and a positive one with them.",
-    (
-        "_Writer._next",
-        "constant > 0",
-        "(constant <= 0)",
-    ): "A sum may have a negative number without parentheses, and a positive one with them.",
-    (
-        "_Writer._next",
-        "constant > 0",
-        "True",
-    ): "A sum may have a negative number without parentheses, and a positive one with them.",
-    (
-        "_Writer._next",
-        "constant > 0",
-        "False",
-    ): "A sum may have a negative number without parentheses, and a positive one with them.",
-    (
         "_Writer._number",
         "number is None",
         "True",
