@@ -162,6 +162,7 @@ class Initialised(Pipeline):
     cluster = "2x1"
     met = False
     fence = True
+    proxy = False
     relaxed = True
     wait = True
     b = barrier(arrivals=1, slots=1, initialised=False)
@@ -172,6 +173,8 @@ class Initialised(Pipeline):
         yield self.b[0].init(1)
         if self.fence:
             yield self.fence_mbarrier_init()
+        if self.proxy:
+            yield self.fence_proxy_async()
         yield self.cluster_arrive_relaxed() if self.relaxed else self.cluster_arrive()
         if self.wait:
             yield self.cluster_wait()
@@ -188,6 +191,15 @@ def test_initialisation_is_visible_after_fence_and_cluster_barrier():
 def test_relaxed_cluster_barrier_alone_makes_no_initialisation_visible():
     assert violated(Initialised(fence=False)) == ["barrier-init"]
     assert violated(Initialised(fence=False, relaxed=False)) == []
+
+
+def test_a_proxy_fence_is_no_release_of_an_initialisation():
+    """9.7.13.4: fence.proxy.async orders the proxies of one thread's accesses, and has no scope at which others see
+    them; fence.mbarrier_init.release.cluster has.
+    """
+    assert violated(Initialised(fence=False, proxy=True)) == ["barrier-init"]
+    assert violated(Initialised(fence=False, proxy=True, relaxed=False)) == []
+    assert violated(Initialised(proxy=True)) == []
 
 
 def test_use_before_the_peer_has_initialised():

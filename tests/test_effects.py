@@ -34,7 +34,6 @@ X, Y = Access("x", "shared", 0, 64, False, "generic"), Access("y", "shared", 64,
 OVER = as_write(X, "generic")
 FAST, INTO = as_read(X, "async"), as_write(Y, "async")
 OUT = Access("out", "global", 0, 64, True, "async")
-SHOWN = ("accesses", "inits_to_copies", "inits_to_ctas")
 
 MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.Init("full", 1), Effects(), "other"),
@@ -74,7 +73,7 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.Group("bulk_commit"), Effects(commits="bulk"), "local"),
     (op.Group("bulk_wait", 1), Effects(ends=Ends("bulk", 1)), "local"),
     (op.Group("bulk_wait_read", 1), Effects(ends=Ends("bulk", 1, reads=True)), "local"),
-    (op.Fence("proxy_async"), Effects(shows=SHOWN), "local"),  # type: ignore[arg-type]
+    (op.Fence("proxy_async"), Effects(shows=("accesses", "inits_to_copies")), "local"),
     (op.Fence("mbarrier_init"), Effects(shows=("inits_to_copies", "inits_to_ctas")), "local"),
     (op.NamedSync(1, 64), Effects(orders="release"), "other"),
     (op.NamedSync(1, 64, blocks=False), Effects(orders="release"), "other"),

@@ -219,7 +219,7 @@ def _group(group: op.Group) -> Effects:
 def _fence(fence: op.Fence) -> Effects:
     match fence.kind:
         case "proxy_async":
-            return Effects(shows=("accesses", "inits_to_copies", "inits_to_ctas"))
+            return Effects(shows=("accesses", "inits_to_copies"))
         case "mbarrier_init":
             return Effects(shows=("inits_to_copies", "inits_to_ctas"))
         case _:
