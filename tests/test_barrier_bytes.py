@@ -1,4 +1,4 @@
-"""Data in the bytes of a barrier: never over a live one, and ordered with its init and inval (9.7.13.15.1, .9, .10)."""
+"""Data in the bytes of a barrier: never over a live one, and ordered with its init and inval (9.7.13.15, .9, .10)."""
 
 from __future__ import annotations
 

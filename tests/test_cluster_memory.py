@@ -83,7 +83,7 @@ def test_memory_of_a_cta_is_there_from_its_first_operation_to_its_exit():
 
 
 def test_a_relaxed_arrive_orders_no_access():
-    """9.7.13.4: .relaxed gives no ordering (quack issue 63, cutlass issue 3324)."""
+    """9.7.13.3: .relaxed gives no ordering (quack issue 63, cutlass issue 3324)."""
     assert violated(Ping(relaxed=True)) == ["race"]
 
 

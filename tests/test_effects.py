@@ -345,8 +345,8 @@ ADDED = {
             "@dataclass(frozen=True)\nclass Group(Yielded):",
             '''@dataclass(frozen=True)
 class Reduce(Yielded):
-    """cp.reduce.async.bulk (9.7.9.25.5): adds what it reads to its destination. To global memory it is in a bulk group;
-    into the shared memory of a CTA of the cluster it gives its bytes to a barrier there.
+    """cp.reduce.async.bulk (9.7.9.25.4.2): adds what it reads to its destination. To global memory it is in a bulk
+    group; into the shared memory of a CTA of the cluster it gives its bytes to a barrier there.
     """
 
     source: Access

@@ -190,7 +190,7 @@ def test_init_and_inval_begin_and_end_a_barrier():
 
 
 def test_a_phase_completes_with_its_last_arrival_and_its_last_byte():
-    """9.7.13.15.5: pending 0 and tx 0; then pending is the expected count, in one step."""
+    """9.7.13.15.6: pending 0 and tx 0; then pending is the expected count, in one step."""
     b = apply(Barrier.initialised(2), op.Arrive("", 1, 16)).barrier
     assert b == Barrier(1, 0, 2, 1, 16, 1)
     by_bytes = apply(apply(b, op.Arrive("")).barrier, CompleteTx(16))
@@ -300,7 +300,7 @@ def test_a_named_barrier_completes_when_its_count_has_arrived():
 
 
 def test_barriers_of_a_cta_and_of_a_cluster_count_exits_too():
-    """9.7.13.1 and .4."""
+    """9.7.13.1 and .3."""
     assert numbers.meet_cta(32, 32, 0, 96) == (64, 0, False, ())
     assert numbers.meet_cta(32, 32, 32, 96) == (0, 0, True, ())
     assert numbers.meet_cluster(32, 32, 0, 96, False) == (64, 0, False, ())

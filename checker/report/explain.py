@@ -18,7 +18,7 @@ _TEXTS = {
         "Two accesses to overlapping bytes, one of them a write, that nothing orders.",
         "An asynchronous access (TMA load or store, WGMMA) is in progress from the instruction that starts it "
         "until the instruction that waits for its completion. The other access can start before that.",
-        "PTX ISA 8.8 (memory model), 9.7.9.25 (bulk copies), 9.7.15 (wgmma)",
+        "PTX ISA 8.9.5 (causality order), 9.7.9.25 (bulk copies), 9.7.15 (wgmma)",
         "Release a stage only after the wait_group that covers its reads; wait for the full barrier before "
         "reading; wait for the bulk group in the thread that committed it, then meet at a barrier, before "
         "rewriting its source.",
@@ -40,7 +40,7 @@ _TEXTS = {
     "arrival-count": (
         "More arrivals in a phase than the barrier expects, or fewer than it can ever get.",
         "The pending count must not go below zero. If it cannot reach zero either, the phase never completes.",
-        "PTX ISA 9.7.13.15.2 to .5, .13",
+        "PTX ISA 9.7.13.15.2, .6, .7, .13",
         "Initialise the barrier with the number of arrivals of one phase: threads that arrive, not threads that "
         "exist; one for an elected thread.",
     ),
@@ -48,7 +48,7 @@ _TEXTS = {
         "Bytes expected and bytes delivered differ, or the tx-count leaves its range of +-(2^20-1).",
         "A phase completes when the pending count and the tx-count are both zero. Bytes that were not expected "
         "make it complete too early or never.",
-        "PTX ISA 9.7.13.15.5, .11, .12; 9.7.9.25.4",
+        "PTX ISA 9.7.13.15.5, .6, .11, .12; 9.7.9.25.4",
         "Expect exactly the bytes of all copies that signal the barrier in the phase: full boxes, also where they "
         "stick out of the tensor; for multicast, the bytes that this CTA receives.",
     ),
@@ -57,7 +57,7 @@ _TEXTS = {
         "data over a live barrier.",
         "init makes the object; until it is visible to the thread (and to the async proxy) nothing may use it, "
         "and until inval it may not be initialised again, nor may anything but mbarrier operations touch its bytes.",
-        "PTX ISA 9.7.13.15.1, .9, .10; 9.7.13.4",
+        "PTX ISA 9.7.13.15, .3, .9, .10; 9.7.13.4",
         "One thread: init, fence.mbarrier_init. All threads: __syncthreads (or a cluster barrier) before the "
         "first use. Before its bytes hold data: the last use of all threads, a barrier, mbarrier.inval by one thread, "
         "which executes fence.proxy.async if a bulk copy or a wgmma comes next, and a barrier.",
@@ -66,7 +66,7 @@ _TEXTS = {
         "Bytes written through the generic proxy reach an access through the async proxy without a proxy fence.",
         "TMA and WGMMA read shared memory through the async proxy. Each thread that wrote with ordinary stores "
         "must execute fence.proxy.async itself, before the barrier that lets the other one go on.",
-        "PTX ISA 8.6, 9.7.13.4",
+        "PTX ISA 8.6, 9.7.9.25.2 (async proxy), 9.7.13.4 (fence)",
         "Write, fence.proxy.async by every writer, barrier, then the TMA store or WGMMA.",
     ),
     "exit-hazard": (
@@ -89,13 +89,13 @@ _TEXTS = {
         "The id, thread count or participants of a named barrier do not add up.",
         "Ids are 0 to 15, counts multiples of 32, all instructions of one generation name the same count, and a "
         "warp arrives once in a generation.",
-        "PTX ISA 9.7.13.1",
+        "PTX ISA 9.7.13.1 (barrier), 9.7.13.3 (barrier.cluster)",
         "Count every warp that executes sync or arrive with this id; use sync on both sides where one can run ahead.",
     ),
     "register-pool": (
         "setmaxnreg requests that cannot all be granted.",
         "setmaxnreg.inc blocks until the CTA's pool has the registers that it asks for.",
-        "PTX ISA 9.7.20.5",
+        "PTX ISA 9.7.19.5",
         "The sum over all warps of the registers after the changes must not exceed the registers at launch, and "
         "every warp of the warpgroup must execute the instruction.",
     ),

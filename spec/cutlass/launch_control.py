@@ -28,7 +28,7 @@ class PipelineCLCFetchAsync(PipelineAsync):
             yield self.full[state].on(cta).arrive_expect_tx(RESPONSE_BYTES)
 
     def producer_tail(self, state: PipelineState) -> Body:
-        """C:1011-1021: wait until every stage that was filled has been read."""
+        """C:1028-1038: wait until every stage that was filled has been read."""
         for _ in range(state.stages):
             yield from self._wait_empty(state, WAIT_AGAIN)
             state = state + 1

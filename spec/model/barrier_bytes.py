@@ -1,4 +1,4 @@
-"""Data in the bytes of a barrier (PTX ISA 9.7.13.15.1, .9, .10).
+"""Data in the bytes of a barrier (PTX ISA 9.7.13.15, and there .3, .9, .10).
 
 Nothing but mbarrier operations may touch a live object; before init and after inval its 8 bytes are memory like any
 other. So an access to them is illegal where it can start while the object is live. mbarrier.init and mbarrier.inval

@@ -36,7 +36,7 @@ from sm90_verify.spec.ptx.memory import Access
 
 
 def validate(kernel: Kernel, *, annotated: bool = False) -> None:
-    """Raises SpecError for a kernel that is wrong in every schedule. Sections are those of the PTX ISA 9.x. annotated:
+    """Raises SpecError for a kernel that is wrong in every schedule. annotated:
     its programs have just come from `annotate`, and need not be compared with what that makes of them.
     """
     programs = kernel.programs

@@ -14,7 +14,7 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
 
 Until: TypeAlias = Literal["done", "mma_group", "bulk_group", "landed"]
-"""When an access is over: with its operation; when its thread has waited for the wgmma group (PTX ISA 9.7.15) or the
+"""When an access is over: with its operation; when its thread has waited for the wgmma group (PTX ISA 9.7.15.7) or the
 bulk group (9.7.9.25.6) that it is in; when the bytes of its copy have landed, which a mbarrier tells."""
 Groups: TypeAlias = Literal["mma", "bulk"]
 Shown: TypeAlias = Literal["accesses", "inits_to_copies", "inits_to_ctas"]

@@ -16,7 +16,7 @@ from sm90_verify.spec.ptx.memory import Access
 
 
 class Held(NamedTuple):
-    """mma: wgmma groups that are committed and not waited for (PTX ISA 9.7.15); bulk_reads and bulk_writes: the
+    """mma: wgmma groups that are committed and not waited for (PTX ISA 9.7.15.7); bulk_reads and bulk_writes: the
     accesses of bulk groups (9.7.9.25.6), oldest first, () once waited for; fresh_*: not yet committed; unfenced:
     generic accesses since the last fence.proxy.async; unfenced_inits, hidden_inits: barriers initialised since the last
     fence.mbarrier_init, and not made visible to other CTAs by a releasing barrier.cluster.arrive either; recent,

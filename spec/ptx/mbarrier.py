@@ -1,4 +1,4 @@
-"""What Hopper does: mbarriers, named barriers and bulk copies, one function per PTX operation.
+"""What Hopper's mbarriers do: one function per PTX operation, and what bulk copies do to them.
 
 Every operation is a `Step` with the same four parts in the same order, so that two of them can be compared by eye:
 
@@ -7,8 +7,8 @@ Every operation is a `Step` with the same four parts in the same order, so that 
     completes  whether it completes the current phase
     illegal    what the operation must not meet, each with the property that it violates
 
-Section numbers are those of the PTX ISA 9.x. The state of an mbarrier (9.7.13.15.1-.8) is (phase, expected, pending,
-tx); it can be observed only through tokens, pending_count and waits.
+The state of an mbarrier (PTX ISA 9.7.13.15.2) is (phase, expected, pending, tx); only tokens, pending_count and waits
+show it.
 """
 
 from __future__ import annotations
@@ -267,14 +267,11 @@ def wait_token(b: Mbarrier, age: Expr) -> Step:
     )
 
 
-# ---------------------------------------------------------------- named barriers
-
-
 # ---------------------------------------------------------------- rules shared by the operations
 
 
 def _arrive_on(b: Mbarrier, expected: Expr, tx: Expr, count: int, observe: bool) -> Step:
-    """arrive-on (9.7.13.15.5): pending -= count, then test for completion."""
+    """arrive-on (9.7.13.15.7): pending -= count, then test for completion."""
     amount = Lit(count, b.pending.width)
     illegal = [
         _dead(b),
@@ -298,7 +295,7 @@ def _arrive_on(b: Mbarrier, expected: Expr, tx: Expr, count: int, observe: bool)
 def _settle(
     b: Mbarrier, expected: Expr, pending: Expr, tx: Expr, illegal: tuple[Illegal, ...], *, may_complete: bool = True
 ) -> Step:
-    """The completion rule (9.7.13.15.5): when pending = 0 and tx = 0, phase += 1 and pending := expected, in one
+    """The completion rule (9.7.13.15.6): when pending = 0 and tx = 0, phase += 1 and pending := expected, in one
     step.
     """
     completes = (pending == 0) & (tx == 0) if may_complete else FALSE

@@ -57,7 +57,7 @@ UNTOUCHED = Need(
     "{role} starts {access} over {barrier}, which is live: nothing but mbarrier operations may touch it until "
     "mbarrier.inval",
 )
-"""The bytes of a live mbarrier are its own (9.7.13.15.1)."""
+"""The bytes of a live mbarrier are its own (9.7.13.15, .3)."""
 INSIDE = Need("smem-overlap", "the copy of {bytes} bytes runs over the end of {object} into {other}")
 """A copy ends where its buffer does, or where nothing lies behind it."""
 APART = Need(

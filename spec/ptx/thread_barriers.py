@@ -12,10 +12,10 @@ from sm90_verify.spec.ptx.limits import NAMED_BARRIERS
 from sm90_verify.spec.ptx.step import Illegal, Step, Updates, Way
 
 THREADS_WIDTH = 12
-"""A CTA has at most 1024 threads; twice that many can be counted before a barrier is found to be over-full."""
+"""Bits: a CTA has at most 1024 threads, and twice as many can be counted before a barrier is found to be over-full."""
 
 CLUSTER_WIDTH = 16
-"""A cluster has at most 16 CTAs."""
+"""Bits: a cluster has at most 16 CTAs of 1024 threads."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ NOT_ARRIVED, ARRIVED, MAY_LEAVE = range(3)
 
 
 def cluster_arrive_ways(meeting: Meeting, role: str, threads: int, exited: Expr, total: int) -> list[Way]:
-    """barrier.cluster.arrive (PTX ISA 9.7.13.4): completes when all threads of the cluster that have not exited have
+    """barrier.cluster.arrive (PTX ISA 9.7.13.3): completes when all threads of the cluster that have not exited have
     arrived.
     """
     wide = meeting.arrived + Lit(threads, CLUSTER_WIDTH)

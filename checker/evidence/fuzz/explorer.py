@@ -130,7 +130,7 @@ class _Explorer:
         return out
 
     def _signal(self, state: State, role: int) -> Barrier | None:
-        """What an arrival or a transaction leaves of its barrier (9.7.13.15.5, .11 to .13); None if undefined."""
+        """What an arrival or a transaction leaves of its barrier (9.7.13.15.5 to .7, .11 to .13); None if undefined."""
         name, b, amount = self.program[role][state[0][role]]
         completed, pending, tx = state[1][b]
         if name == "complete":
@@ -168,7 +168,7 @@ class _Explorer:
         return self._settle(b, completed, pending, tx)
 
     def _settle(self, b: int, completed: int, pending: int, tx: int) -> Barrier:
-        """A phase completes when no arrival and no byte is pending (9.7.13.15.5)."""
+        """A phase completes when no arrival and no byte is pending (9.7.13.15.6)."""
         return (completed + 1, self.counts[b], 0) if pending == 0 and tx == 0 else (completed, pending, tx)
 
     def _undefined(self, property: str) -> Barrier | None:

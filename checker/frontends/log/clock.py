@@ -42,7 +42,7 @@ class Groups:
         self.begun = -1
 
     def wait(self, allowed: int, record: int) -> None:
-        """All but the last `allowed` groups are complete at this entry (9.7.9.25.5.2, 9.7.15.7)."""
+        """All but the last `allowed` groups are complete at this entry (9.7.9.25.6.2, 9.7.15.7.3)."""
         while len(self.done) < self.committed - allowed:
             self.done.append(record)
 
