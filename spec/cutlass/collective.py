@@ -23,7 +23,7 @@ SCHEDULES = ("ws", "cooperative", "pingpong")
 
 
 FRACTION = 512
-"""What most_bytes gives is a multiple: A and B, each in up to 16 parts that can be copied."""
+"""What most_bytes gives is a multiple of it: A and B, each in up to 16 parts that can be copied."""
 
 
 def most_bytes(stages: int, buffers: int) -> int:

@@ -1,4 +1,4 @@
-"""Where barriers and buffers lie: byte ranges per memory space, and which overlaps are meant."""
+"""Places what a pipeline's class declares, and puts handles into its roles' hands: from declarations to a Layout."""
 
 from __future__ import annotations
 

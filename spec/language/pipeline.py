@@ -53,9 +53,6 @@ class Tracer(Protocol):
     def count_used(self) -> None: ...
 
 
-# ---------------------------------------------------------------- declarations
-
-
 # ---------------------------------------------------------------- the pipeline
 
 ENDLESS = ("all", "forever")

@@ -13,7 +13,13 @@ from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 
 @dataclass
 class BarrierPlan:
-    """What the program uses of one mbarrier, and so which of its parts are variables."""
+    """What the programs use of one mbarrier, and so which of its parts are variables.
+
+    arrivals: its count at the start, if `initialised`, else 1. inits: some role executes mbarrier.init or inval;
+    invals: inval. transactions: bytes are expected or delivered. drops: arrive_drop. tokens: some wait has a token;
+    token_roles: whose. most: the largest count of an init or an arrival. distance: by role that waits for a parity, how
+    many phases after its last wait on the barrier a wait of it is at most for.
+    """
 
     arrivals: int
     initialised: bool = True

@@ -1,4 +1,4 @@
-"""A kernel: what its roles do, as graphs of locations with one operation each, and everything around them.
+"""A kernel: what its roles do, as graphs of nodes with one operation each, and everything around them.
 
 It is the one form in which every front end hands a kernel over, and the only thing that engines, recordings and the
 executor read.
@@ -17,18 +17,19 @@ from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.groups import IDLE, Held
 
 Counts: TypeAlias = tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int], int]
+"""arrived, observed, ahead and iteration of a Node."""
 
 
 @dataclass
 class Node:
-    """One location: its operation (None at the end), and where each answer leads. The rest follows from the ways to it,
-    see spec.model.annotate.
+    """One place of a role: its operation (None at the end), and where each answer leads. The rest follows from the ways
+    to it, see spec.model.annotate.
 
     loop: this is a decision of the trip-count loop of that name; answers are then True (another iteration) and False.
     held: what the role has in flight there. distance: for a wait, how many phases after the role's last wait on the
     barrier it is meant for. choice: for a choice, how many of its name came before. iteration: of the trip-count loop.
-    arrived, observed, ahead: by barrier, how many arrivals, the last phase waited for, the bytes expected less those
-    issued.
+    arrived, observed, ahead: by barrier, how many arrivals, the number of the last phase waited for, the bytes
+    expected less those of copies issued; each on the first way to the node.
     """
 
     operation: op.Operation | None
@@ -43,12 +44,14 @@ class Node:
     ahead: Mapping[str, int] = field(default_factory=dict)
     successors: dict[Hashable, int] = field(default_factory=dict)
     drift: list[Counts] = field(default_factory=list)
-    """arrived, observed, ahead and iteration on every further edge to the node."""
+    """The same on every further edge to the node."""
 
 
 @dataclass(frozen=True)
 class Threads:
-    """Who executes a role: `threads` threads that behave alike; index 0 of a split role is the one that is elected."""
+    """Who executes a role: `threads` threads that behave alike. index: which part of a split role they are, 0 being the
+    one that is elected. copy: which instance of the role, counted in each CTA.
+    """
 
     name: str
     threads: int
@@ -66,7 +69,11 @@ class Threads:
 
 @dataclass(frozen=True)
 class Program:
-    """A role instance as a graph of nodes; node 0 is its start."""
+    """A role instance as a graph of nodes; node 0 is its start.
+
+    name: unique in the kernel, `cta1.math0.2` for part 2 of copy 0 of the role `math` in CTA 1. role: the same without
+    the part, common to all parts of a split role.
+    """
 
     name: str
     me: Threads

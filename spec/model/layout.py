@@ -1,15 +1,12 @@
-"""Where barriers and buffers lie: byte ranges per memory space, and which overlaps are meant."""
+"""Where the barriers and buffers of a kernel lie: byte ranges per memory space, and which overlaps are meant."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.ptx.memory import Access
-
-if TYPE_CHECKING:
-    pass
 
 
 class Region(NamedTuple):

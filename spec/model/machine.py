@@ -50,8 +50,8 @@ VariableKind = Literal[
 ]
 """What a variable is of its owner:
 
-of a role: its location; of a mbarrier: its phase parity, the arrivals that are pending, the tx-count, the arrivals that
-it expects in a phase, whether it is initialised, and whether somebody has observed its last phase; of a role at a
+of a role: its location; of an mbarrier: its phase parity, the arrivals that are pending, the tx-count, the arrivals
+that it expects in a phase, whether it is initialised, and whether somebody has observed its last phase; of a role at an
 mbarrier: the phases that it has not seen, whether the barrier is initialised again since, and the age of its token; of
 a buffer: what it holds, the copy in flight into it, and how many pieces of that have landed; of a barrier of threads:
 the threads that have arrived, the count that its generation was opened with, and where a role is at it; of a trip-count

@@ -32,7 +32,7 @@ class Signals:
         self._waits: dict[tuple[str, op.Wait, int], Step] = {}
 
     def ways(self, role: str, node: Node) -> list[Way]:
-        """The ways to take an operation on a mbarrier; none if it is not one. They are the same wherever the role is,
+        """The ways to take an operation on an mbarrier; none if it is not one. They are the same wherever the role is,
         for operations that are equal and waits as far ahead.
         """
         if node.operation is None:

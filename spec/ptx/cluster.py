@@ -1,4 +1,4 @@
-"""Thread block clusters: their shapes, who shares tiles of A and B with whom, and who signals whom.
+"""Thread block clusters: their shapes, and who shares tiles of A and B with whom.
 
 Line numbers P are those of cutlass/pipeline/sm90_pipeline.hpp, S those of
 cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized.hpp, in CUTLASS 4.2.
@@ -71,6 +71,3 @@ def all_shapes() -> tuple[Cluster, ...]:
     """Every shape of at most 16 CTAs."""
     sides = range(1, CLUSTER_LIMIT + 1)
     return tuple(Cluster(x, y) for x in sides for y in sides if x * y <= CLUSTER_LIMIT)
-
-
-# ---------------------------------------------------------------- releases

@@ -1,4 +1,4 @@
-"""What each operation means for memory and for other operations, once and as data; what it does to a mbarrier is its
+"""What each operation means for memory and for other operations, once and as data; what it does to an mbarrier is its
 Step (spec.ptx.signals).
 
 Everybody who asks what an operation does reads it here: the state that a thread holds (spec.ptx.groups), the compiler,
@@ -15,8 +15,9 @@ from sm90_verify.spec.ptx.memory import Access
 
 Until: TypeAlias = Literal["done", "mma_group", "bulk_group", "landed"]
 """When an access is over: with its operation; when its thread has waited for the wgmma group (PTX ISA 9.7.15.7) or the
-bulk group (9.7.9.25.6) that it is in; when the bytes of its copy have landed, which a mbarrier tells."""
+bulk group (9.7.9.25.6) that it is in; when the bytes of its copy have landed, which an mbarrier tells."""
 Groups: TypeAlias = Literal["mma", "bulk"]
+"""The groups of wgmma.commit_group, or those of cp.async.bulk.commit_group."""
 Shown: TypeAlias = Literal["accesses", "inits_to_copies", "inits_to_ctas"]
 """What a thread has done before, as others may or may not see it: its generic accesses, to the async proxy; barriers
 that it has initialised, to bulk copies, and to other CTAs."""
@@ -68,8 +69,10 @@ class Effects(NamedTuple):
 
     begins: the accesses that it begins. lands: the copies that it starts, which land at any later time and then give
     their bytes to their barriers, and the tag of what each brings. commits, ends: groups of its thread. shows: what
-    became visible. orders: all accesses of its thread before it ("release"), or only later ones do ("relaxed").
-    signal, waits, meets, chooses, registers: the operation itself, if it acts on a mbarrier, waits for one, is a
+    became visible. orders: "release" if whoever goes on because of the operation sees the accesses of its thread before
+    it; "relaxed" if others may go on and not see them; None if nobody goes on because of it, and for complete_tx, which
+    PTX calls relaxed, and which orders here what the copy that it stands for would.
+    signal, waits, meets, chooses, registers: the operation itself, if it acts on an mbarrier, waits for one, is a
     barrier of threads, a choice, or a request for registers. answers: between which it leaves the choice.
     """
 

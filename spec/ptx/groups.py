@@ -21,7 +21,8 @@ class Held(NamedTuple):
     generic accesses since the last fence.proxy.async; unfenced_inits, hidden_inits: barriers initialised since the last
     fence.mbarrier_init, and not made visible to other CTAs by a releasing barrier.cluster.arrive either; recent,
     unordered: generic accesses since the last release, and those that a barrier.cluster.arrive.relaxed has left
-    without one (kept only where `tracks`).
+    without one (kept only where `tracks`, in programs that have such an arrive); registers: those of each thread since
+    its last setmaxnreg, 0 before any.
     """
 
     mma: tuple[tuple[Access, ...], ...] = ()
@@ -122,8 +123,9 @@ class Held(NamedTuple):
         )
 
     def _ordered(self, effects: Effects) -> Held:
-        """Keeps account of what a release orders: arrivals of any kind release at least at CTA scope, and are taken to
-        do so for the cluster.
+        """Keeps account of what a release orders. Arrivals on mbarriers and bar.sync release at CTA scope at least, and
+        are taken to do so for the cluster: PTX does not say that a barrier.cluster.arrive.relaxed after bar.sync shows
+        other CTAs what came before it.
         """
         match effects.orders:
             case "release":

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 COUNT_LIMIT = (1 << 20) - 1
 """Largest expected or pending arrival count, and largest magnitude of the tx-count (9.7.13.15.2)."""
 
@@ -43,7 +38,7 @@ REGISTERS_OF_THREAD = 255
 """Registers per thread that a kernel can be launched with."""
 
 
-MBARRIER_ALIGNMENT = 8
+MBARRIER_BYTES = MBARRIER_ALIGNMENT = 8
 """An mbarrier is 8 bytes at a multiple of 8 (9.7.13.15.1)."""
 
 
@@ -60,11 +55,10 @@ CLUSTER_LIMIT = 16
 
 
 MMA_GROUPS = 8
-"""wgmma.wait_group takes 0 to 7, so groups older than the newest 7 are only ever waited for together."""
+"""wgmma.wait_group takes 0 to 7 (cute/arch/mma_sm90_gmma.hpp:64), so groups older than the newest 7 are only
+ever waited for together.
+"""
 
 
 BULK_GROUPS = 32
 """Likewise for bulk groups: a wait that leaves more of them pending is refused."""
-
-
-MBARRIER_BYTES = 8

@@ -20,8 +20,8 @@ from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 from sm90_verify.spec.ptx.step import Illegal, Step
 
 NONE_PENDING = 1 << 20
-"""What mbarrier.pending_count gives where no arrival was pending and only bytes were awaited, measured on an H100. PTX
-(9.7.13.15.17) says the pending count, which is 0; a larger one is given as it is.
+"""What mbarrier.pending_count gives on an H100 where no arrival was pending and only bytes were awaited. PTX
+(9.7.13.15.17) says the pending count, which is 0; any other is given as it is.
 """
 COUNT_WIDTH = 20
 TX_WIDTH = 22
@@ -174,9 +174,10 @@ def cp_async_arrive(b: Mbarrier) -> Step:
     The arrival itself, when all earlier cp.async of the thread are done, is `arrive(b, 1)`; with .noinc it is all
     there is.
 
-    For sm_90a ptxas writes one byte more expected and one delivered when the copies are done, which comes to the same.
-    Measured on an H100: where no copy is outstanding, the delivery can take effect first. At the ends of the tx-count's
-    range, and where it makes the bytes match for a moment while no arrival is pending, it does not come to the same.
+    For sm_90a ptxas makes it one byte more expected, and one delivered when the copies are done, which comes to the
+    same. Measured on an H100: where no copy is outstanding, the delivery can take effect first. At the ends of the
+    tx-count's range, and where it makes the bytes match for a moment while no arrival is pending, it does not come to
+    the same.
     """
     overflow = b.pending == Lit((1 << b.pending.width) - 1, b.pending.width)
     zero, edge = Lit(0, b.tx.width), Lit(min(COUNT_LIMIT, (1 << b.tx.width - 1) - 1), b.tx.width)
@@ -227,10 +228,11 @@ def wait_parity(b: Mbarrier, parity: int, unseen: Expr, distance: int) -> Step:
     """mbarrier.{test,try}_wait.parity (9.7.13.15.16), as the loop around it: blocks until the phase has completed.
 
     Two ghosts tell a legal wait from a wrong one that parity cannot tell apart. `unseen` is how many phases have
-    completed since the last one that this thread waited for, and `distance` how many phases after that one this wait
-    is meant for (0: the same again). The phase it is meant for is current if unseen = distance - 1 and has just
-    completed if unseen = distance; anything else is outside what the ISA allows, whatever the parity says. A fresh
-    barrier counts as having completed a phase of parity 1.
+    completed since the last one that this thread waited for, and `distance` how many phases after that one this wait is
+    meant for (0: the same again). The phase it is meant for is current if unseen = distance - 1 and has just completed
+    if unseen = distance; anything else is outside what the ISA allows, whatever the parity says. A fresh barrier counts
+    as having completed a phase of parity 1: the ISA does not say it, an H100 does it, and CUTLASS relies on it
+    (make_producer_start_state, sm90_pipeline.hpp:252-260).
     """
     late, early = wrong_wait(unseen, distance)
     return Step(

@@ -6,7 +6,11 @@ from typing import NamedTuple
 
 
 class Access(NamedTuple):
-    """Bytes [start, stop) of a memory space, read or written through the generic or the async proxy."""
+    """Bytes [start, stop) of a memory space, read or written through a proxy.
+
+    object: the buffer, or the barrier, that they belong to. space: "shared", "global" or "registers". proxy: "generic"
+    or "async".
+    """
 
     object: str
     space: str

@@ -2,7 +2,7 @@
 property that it belongs to and its only sentence.
 
 A need is read in several ways: the compiler turns it into a check on states, order into a comparison of clocks. What
-an operation on a mbarrier must not meet is part of its Step (spec.ptx.mbarrier), and of a barrier of threads, of its
+an operation on an mbarrier must not meet is part of its Step (spec.ptx.mbarrier), and of a barrier of threads, of its
 ways (spec.ptx.thread_barriers).
 """
 
@@ -49,7 +49,9 @@ FENCED = Need(
     "{other} has not executed fence.proxy.async since its generic access to {earlier}, and {access} by {role} goes "
     "through the async proxy",
 )
-"""Generic accesses are shown to the async proxy by the thread that made them (PTX ISA 8.6, 9.7.13.4)."""
+"""Generic accesses are shown to the async proxy by the thread that made them. PTX (8.6, 8.9.5, 9.7.13.4) wants a proxy
+fence somewhere between the two; CUTLASS has it where the access was made, and so it is asked for here.
+"""
 FOUND = Need("stale-read", "{role} reads {object} for {tag!r} and finds other data in it")
 """A read finds the data that it is for."""
 UNTOUCHED = Need(

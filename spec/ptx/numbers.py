@@ -3,7 +3,7 @@
 Nothing here knows what an operation means: `apply` builds its Step on constants, which folds to constants, and reads
 them off. Equal questions are answered from a bounded cache.
 
-Units and widths of a mbarrier: alive, phase and observed are 0 or 1; expected and pending are arrivals, of 20 bits;
+Units and widths of an mbarrier: alive, phase and observed are 0 or 1; expected and pending are arrivals, of 20 bits;
 tx is the tx-count in bytes, signed: bytes expected less bytes delivered, -(2^21) to 2^21-1. PTX allows +-(2^20-1), and
 every step beyond that is a breach.
 """
@@ -32,7 +32,7 @@ from sm90_verify.spec.ptx.thread_barriers import (
 )
 
 WIDTHS = {"alive": 1, "phase": 1, "expected": COUNT_WIDTH, "pending": COUNT_WIDTH, "tx": TX_WIDTH, "observed": 1}
-"""The parts of a mbarrier as words, and their bits."""
+"""The parts of an mbarrier as words, and their bits."""
 
 
 class Breach(NamedTuple):

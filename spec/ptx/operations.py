@@ -42,14 +42,16 @@ class Yielded:
 
 @dataclass(frozen=True)
 class Token:
-    """The state that mbarrier.arrive returns, to be waited with."""
+    """The state that mbarrier.arrive returns, to be waited with: it stands for the phase of that arrival."""
 
     barrier: str
 
 
 @dataclass(frozen=True)
 class Init(Yielded):
-    """write: the barrier's bytes, where a buffer lies in them too."""
+    """mbarrier.init with the arrival count `count`. remote: of a barrier of another CTA, which PTX does not have.
+    write: the barrier's bytes, where a buffer lies in them too.
+    """
 
     barrier: str
     count: int
@@ -59,7 +61,7 @@ class Init(Yielded):
 
 @dataclass(frozen=True)
 class Inval(Yielded):
-    """write: the barrier's bytes, where a buffer lies in them too."""
+    """mbarrier.inval. remote, write: as for Init."""
 
     barrier: str
     remote: bool = False
@@ -68,7 +70,10 @@ class Inval(Yielded):
 
 @dataclass(frozen=True)
 class Wait(Yielded):
-    """kind: "wait" blocks; "try_wait" may also give up, "test_wait" only looks: both answer True or False."""
+    """kind: "wait" blocks; "try_wait" may also give up, "test_wait" only looks: both answer True or False.
+
+    phase: a parity (a Phase, if it comes from a state), or the token of the role's last arrival. remote: as for Init.
+    """
 
     barrier: str
     phase: int | Token
@@ -80,7 +85,8 @@ class Wait(Yielded):
 class Arrive(Yielded):
     """kind: "arrive", "drop" or "no_complete"; expect: bytes of arrive.expect_tx, or None for a plain arrive.
 
-    cta: the CTA of the barrier, if it is another one (the .shared::cluster form); -1 for the thread's own.
+    count: the operand, or as many threads that arrive once each; with expect, each of them expects so many bytes. cta:
+    the CTA of the barrier, if it is another one (the .shared::cluster form); -1 for the thread's own.
     """
 
     barrier: str
@@ -92,7 +98,7 @@ class Arrive(Yielded):
 
 @dataclass(frozen=True)
 class Transaction(Yielded):
-    """expect_tx (bytes > 0) or complete_tx (bytes < 0) without an arrival."""
+    """expect_tx (bytes >= 0) or complete_tx (bytes < 0) without an arrival; cta as for an Arrive."""
 
     barrier: str
     bytes: int
@@ -101,10 +107,11 @@ class Transaction(Yielded):
 
 @dataclass(frozen=True)
 class Load(Yielded):
-    """cp.async.bulk global -> shared: written at any later time, in `pieces`, then complete_tx on the barrier.
+    """cp.async.bulk{.tensor} global -> shared: written at any later time, in `pieces`, then complete_tx on the barrier.
 
-    also: with .multicast::cluster, the same bytes of the other CTAs of the mask and the barriers that they signal; in
-    each CTA the copy lands at a time of its own.
+    bytes: those that it signals in each CTA, a multiple of `pieces`. tag: of the data that it brings. also: with
+    .multicast::cluster, the same bytes of the other CTAs of the mask and the barriers that they signal; in each CTA the
+    copy lands at a time of its own.
     """
 
     write: Access
@@ -122,7 +129,11 @@ class Load(Yielded):
 
 @dataclass(frozen=True)
 class Touch(Yielded):
-    """Accesses of one kind: "read" or "write" (generic, at once), "mma" (until its group is waited for)."""
+    """Accesses of one kind: "read" or "write" (generic, at once), "mma" (wgmma, until its group is waited for).
+
+    tags: of each access, the data that a read must find (None: any) or that a write leaves. commit: wgmma.commit_group
+    follows at once.
+    """
 
     kind: TouchKind
     accesses: tuple[Access, ...]
@@ -132,8 +143,8 @@ class Touch(Yielded):
 
 @dataclass(frozen=True)
 class Store(Yielded):
-    """cp.async.bulk shared -> global: reads sources and tensormap, writes its destination, until its group is waited
-    for.
+    """cp.async.bulk{.tensor} shared -> global: reads sources and tensormap, writes its destination, until its group is
+    waited for. tags: as for a Touch, of each source.
     """
 
     sources: tuple[Access, ...]
@@ -143,6 +154,7 @@ class Store(Yielded):
 
     @property
     def reads(self) -> tuple[Access, ...]:
+        """The sources, and the tensormap if there is one."""
         return self.sources if self.tensormap is None else (*self.sources, self.tensormap)
 
 
@@ -230,10 +242,10 @@ Operation: TypeAlias = (
 """All that a role can yield."""
 
 Signal: TypeAlias = Init | Inval | Arrive | Transaction
-"""What changes a mbarrier by itself, without a copy."""
+"""What changes an mbarrier by itself, without a copy."""
 
 Meeting: TypeAlias = NamedSync | CtaSync | WarpSync | ClusterArrive | ClusterWait
-"""Barriers of threads."""
+"""The operations on barriers of threads."""
 
 OPERATIONS: tuple[type[Any], ...] = get_args(Operation)
 

@@ -12,7 +12,9 @@ class Lineage:
 
 
 class Phase(int):
-    """A phase bit that remembers which phase it stands for."""
+    """A phase bit that remembers which phase it stands for: number `lap` of a state's barriers, -1 being the one before
+    the first. flipped: the state started in the producer's phase, or the bit was inverted since.
+    """
 
     lap: int
     lineage: Lineage

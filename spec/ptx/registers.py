@@ -1,4 +1,8 @@
-"""setmaxnreg: registers move between the warps of a CTA through a pool (PTX ISA 9.7.19.5)."""
+"""setmaxnreg: registers move between the warps of a CTA through a pool (PTX ISA 9.7.19.5).
+
+PTX wants all warps of a warpgroup to execute the same one. Which roles are warps of one warpgroup is not known here, so
+that is not asked.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operation does to a mbarrier: the Step of each record, of those that roles yield and of what copies do."""
+"""What an operation does to an mbarrier: the Step of each record, of those that roles yield and of what copies do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CpAsyncArrive:
 
 
 OnBarrier: TypeAlias = op.Signal | op.Wait | CompleteTx | CpAsyncArrive
-"""All that happens to a mbarrier."""
+"""All that happens to an mbarrier."""
 
 
 def step_of(

@@ -18,7 +18,11 @@ class Illegal(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The meaning of one operation by one thread, or by several threads of which each does it once."""
+    """The meaning of one operation by one thread, or by several threads of which each does it once.
+
+    when: it can be taken, else its thread is blocked. then: by part of a barrier, its value afterwards. completes: it
+    ends the phase. illegal: what it must not meet, in the state before it.
+    """
 
     when: Expr = TRUE
     then: Mapping[str, Expr] = MappingProxyType({})
@@ -38,13 +42,14 @@ def violated(illegal: tuple[Illegal, ...]) -> Expr:
 
 
 Updates = tuple[tuple[str, Expr], ...]
-
+"""(variable, its value afterwards), all of them at once; what is not named stays as it is."""
 
 WayKind = Literal["step", "enters", "completes", "leaves"]
 
 
 class Way(NamedTuple):
-    """One way to take an operation, to the successor for `answer`. `label` says which way it is, to people.
+    """One way to take an operation where `guard` holds, to the successor for `answer`. `label` says which way it is, to
+    people.
 
     kind: at a barrier of threads, "enters" it, to wait inside for the others; "completes" it; or "leaves" one that is
     complete.

@@ -1,6 +1,8 @@
-"""Synchronisation that is not an mbarrier: named barriers, __syncthreads, and decisions that all roles share.
+"""Barriers of threads, which are no mbarriers: named barriers, __syncthreads and barrier.cluster.
 
-Each `*_steps` function gives the ways in which a role can take one operation, as `Way`s for the compiler.
+Each `*_ways` function gives the ways in which a role can take one operation. exited, total: threads that have exited,
+and all that there are, of the CTA or the cluster. A role that waits inside a barrier has its flag set until the barrier
+completes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Phases of a mbarrier: in every order of its contributions, a phase is filled by all of them together only.
+"""Phases of an mbarrier: in every order of its contributions, a phase is filled by all of them together only.
 
 A phase completes only with no arrival pending, so all arrivals are needed; if every expect_tx by itself is before some
 arrival, the tx-count is positive from then on until all bytes have landed. An expect_tx that no arrival follows is

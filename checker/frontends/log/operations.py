@@ -1,6 +1,6 @@
 """The logged operations on mbarriers as the records of spec.ptx; equal ones are one object, which is found again fast.
 
-A log's operands have 32 bits. One that no field of a mbarrier holds is as wrong as the least that is too large.
+A log's operands have 32 bits. One that no field of an mbarrier holds is as wrong as the least that is too large.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def operation(name: str) -> Operation:
 
 
 def records(one: Operation) -> tuple[OnBarrier, ...]:
-    """What the spec has for it, in turn; raises SpecError for an operation that is none on a mbarrier."""
+    """What the spec has for it, in turn; raises SpecError for an operation that is none on an mbarrier."""
     number, far = one.operand or 0, 0 if one.place == "remote" else -1
     bytes_, count = min(number, COUNT_LIMIT + 1), one.count * one.lanes
     match one.verb:
