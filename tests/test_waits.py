@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
+from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
@@ -21,14 +24,11 @@ class WaitsWithToken(Pipeline):
     """Two roles that arrive and wait with the token of their arrival."""
 
     arrivals = 2
-    again = False
     meet = barrier(arrivals="arrivals")
 
     @role(warps=1, copies=2)
     def both(self):
         token = yield self.meet.arrive()
-        if self.again:
-            yield self.meet.arrive()
         yield self.meet.wait(token)
 
 
@@ -40,7 +40,62 @@ def test_token_waits_for_the_phase_of_its_arrival() -> None:
 
 def test_token_of_a_phase_that_is_long_gone() -> None:
     """9.7.13.15.16: the token of a phase before the last one is not defined."""
-    assert "phase-lapped" in explored(WaitsWithToken(arrivals=1, again=True)).violations
+
+    class TwoPhasesOn(WaitsWithToken):
+        arrivals = 1
+
+        @role(warps=1)
+        def other(self):
+            yield self.meet.wait(0)
+            yield self.meet.arrive()
+
+    assert "phase-lapped" in explored(TwoPhasesOn()).violations
+
+
+class HoldsAToken(Pipeline):
+    """A role that arrives in two phases, and waits with one of the two tokens, at once or in the next iteration."""
+
+    first = False
+    loops = False
+    meet = barrier(arrivals=1, slots=1)
+    seen = barrier(arrivals=1, slots=1)
+
+    @role(warps=1)
+    def arrives(self):
+        one = yield self.meet.arrive()
+        yield self.seen.wait(0)
+        for _ in self.forever() if self.loops else range(1):
+            yield self.fence_proxy_async()
+            two = yield self.meet.arrive()
+            yield self.meet.wait(one if self.first else two)
+            one = two
+
+    @role(warps=1)
+    def waits(self):
+        yield self.meet.wait(0)
+        yield self.seen.arrive()
+
+
+def test_a_wait_with_an_earlier_token_is_refused() -> None:
+    """Its phase is another than that of the last arrival: taken for that, it passes where PTX leaves it undefined."""
+    assert explored(HoldsAToken()).violations == {}
+    for loops in (False, True):
+        with pytest.raises(SpecError, match="earlier arrival than the last one of this role: wait with the last token"):
+            trace(HoldsAToken(first=True, loops=loops))
+
+
+def test_a_loop_is_not_closed_where_a_token_has_become_an_earlier_one() -> None:
+    class Late(HoldsAToken):
+        @role(warps=1)
+        def arrives(self):
+            one = yield self.meet.arrive()
+            for _ in self.forever():
+                again = yield self.choose("again", False, True)
+                yield self.meet.arrive() if again else self.meet.wait(one)
+                again = None
+
+    with pytest.raises(SpecError, match="earlier arrival"):
+        trace(Late())
 
 
 def test_token_knows_nothing_of_other_barriers() -> None:

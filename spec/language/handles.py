@@ -68,7 +68,9 @@ class Barrier:
         return self._new(op.Wait(self.name, self._phase(phase), "test_wait", self._target >= 0))
 
     def arrive(self, count: int = 1) -> op.Operation:
-        """mbarrier.arrive by `count` threads (or with that count operand); the yield gives its token."""
+        """mbarrier.arrive by `count` threads (or with that count operand); the yield gives its token, to be waited with
+        until the role arrives on the barrier again.
+        """
         return self._new(op.Arrive(self.name, _threads(count), cta=self._target))
 
     def arrive_expect_tx(self, bytes: int, count: int = 1) -> op.Operation:

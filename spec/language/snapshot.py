@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import BuiltinMethodType, CellType, FrameType, FunctionType, MethodType, ModuleType
@@ -27,11 +27,13 @@ class Plumbing:
 @dataclass
 class Snapshot:
     """laps: of its ring, after so many a state looks the same again. counted: whether the number of an iteration is
-    told apart. states: those that were on the stack, in order. functions: in whose closures it is looking.
+    told apart. tokens: by barrier, that of the role's last arrival. states: those that were on the stack, in order.
+    functions: in whose closures it is looking.
     """
 
     laps: int
     counted: bool
+    tokens: Mapping[str, op.Token]
     states: list[PipelineState] = field(default_factory=list)
     functions: set[int] = field(default_factory=set)
 
@@ -58,7 +60,9 @@ class Snapshot:
             return ("phase", int(value), value.flipped)
         if isinstance(value, Count):
             return ("count", value.key if self.counted or value.observer is None else None)
-        if value is None or isinstance(value, int | str | bytes | float | op.Token | op.Yielded):
+        if isinstance(value, op.Token):
+            return ("token", value.barrier, self.tokens.get(value.barrier) is value)
+        if value is None or isinstance(value, int | str | bytes | float | op.Yielded):
             return (type(value).__name__, value)
         if isinstance(value, tuple | list):
             return (type(value).__name__, tuple(self._normal(part, name, place) for part in value))

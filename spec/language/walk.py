@@ -131,6 +131,7 @@ class _Walk:
         self.given: list[Hashable] = []
         self.last = node
         self.held, self.ghost = self.idle, Ghost()
+        self.tokens: dict[str, op.Token] = {}
         self.pending_heads: list[Hashable] = []
         self.made: list[tuple[op.Operation, Source]] = []
         self.edge: Hashable = None
@@ -202,6 +203,8 @@ class _Walk:
             node = Node(operation, self.source)
             if isinstance(operation, op.Wait) and isinstance(operation.phase, Phase):
                 node.distance = self._distance(operation)
+            if isinstance(operation, op.Wait) and isinstance(operation.phase, op.Token):
+                self._must_be_last(operation.barrier, operation.phase)
             if isinstance(operation, op.ClusterArrive) and not operation.release and not self.idle.tracks:
                 self.idle = IDLE._replace(tracks=True)
                 raise _StartAgain
@@ -213,7 +216,16 @@ class _Walk:
             self.source = yielding_place(self.generator, self.where) if again else self.source
         if isinstance(operation, op.Wait) and answer is not False:
             self.ghost.passed(operation)
-        return _told(operation, answer)
+        told = _told(operation, answer)
+        if isinstance(told, op.Token):
+            self.tokens[told.barrier] = told
+        return told
+
+    def _must_be_last(self, barrier: str, token: op.Token) -> None:
+        """Only the phase of a role's last arrival is followed."""
+        if token is not self.tokens.get(barrier):
+            what = f"a wait on {barrier} with the token of an earlier arrival than the last one of this role"
+            raise SpecError(f"{what}: wait with the last token, or with a parity", self.source)
 
     def _distance(self, wait: op.Wait) -> int:
         """The distance of a wait. In a loop the first one of a state is known only within the laps that close it."""
@@ -294,7 +306,7 @@ class _Walk:
                 place,
             )
         if not self.replaying:
-            snapshot = Snapshot(self.laps, self.counted)
+            snapshot = Snapshot(self.laps, self.counted, self.tokens)
             stack = snapshot.of(sys._getframe(2))
             key = (loop, number, bounded, *self.ended, stack, self.held, self.ghost.key(snapshot.states))
             known = self.heads.get(key)
