@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 
 from sm90_verify.gpu.device import Fault
-from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 
 INSTRUCTION, TURN, LOAD, STORE, SUM = 400, 300, 200, 100, 4_000
 """Nanoseconds: of an instruction; until the next turn is seen; until a copy has landed, or has read its source; and for
@@ -97,7 +97,7 @@ class Emulation:
             node = -1 if role.instruction is None else role.instruction.node
             roles.append(RoleRun(role.lowered.name, node, merged(role.events)))
         stored = tuple(self.output.get(at, (0, 0)) for *_, at in self.plan.stores)
-        return Run(any(role.node >= 0 for role in roles), tuple(roles), stored, self.step)
+        return GpuRun(any(role.node >= 0 for role in roles), tuple(roles), stored, self.step)
 
     def possible(self):
         yield from self.flying

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sm90_verify.engines.search.packed import pack
 from sm90_verify.recordings.linearise import Linearise
 from sm90_verify.recordings.lower import lower
-from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.cutlass.classes import Async, OrderedSequence, TmaAsync, TmaStore, TransactionAsync
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.cutlass.gemm import GemmPingpong
@@ -94,7 +94,7 @@ def simulated(plan, machine, seed):
         events[name].append(Event(node, began[name], after, chance.random() < 0.2, tuple(found)))
         began[name] = now + chance.randrange(5)
     assert all(len(events[name]) == len(nodes[name]) - 1 for name in names), reads
-    return Run(
+    return GpuRun(
         False,
         tuple(RoleRun(name, -1, tuple(events[name])) for name in names),
         tuple(stores[name, node, access] for name, node, access, _ in plan.stores),

@@ -182,7 +182,7 @@ def test_help_starts_at_once():
 def test_a_recording_is_read_without_gpu_modules_and_mutants():
     loaded = loaded_by(
         "from sm90_verify.recordings.recording import is_recording, read\n"
-        "from sm90_verify.recordings.held import check_recording"
+        "from sm90_verify.recordings.acceptance import check_recording"
     )
     assert not [name for name in loaded if name.startswith("sm90_verify.gpu.")]
     assert not [name for name in loaded if name.startswith(("sm90_verify.evidence", "sm90_verify.mutation"))]

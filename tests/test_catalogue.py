@@ -9,7 +9,7 @@ from sm90_verify.counterexample.replay import pipeline_of
 from sm90_verify.evidence.mutation.models import models
 from sm90_verify.gpu import record
 from sm90_verify.mutation.catalogue import mutants_of
-from sm90_verify.recordings import held
+from sm90_verify.recordings import acceptance
 from sm90_verify.recordings.recording import Recording
 from sm90_verify.spec.cutlass import catalogue
 from sm90_verify.spec.cutlass.catalogue import CATALOGUE, Mutated, Row, kernels, recordable, rows, to_record
@@ -81,7 +81,7 @@ def test_one_row_is_checked_by_its_name(capsys):
 def test_one_row_is_found_again_by_saved_traces_and_recordings():
     assert type(pipeline_of({"name": "handshake", "parameters": {"stages": 2}}, "pipeline")) is Handshake
     recording = Recording({}, "handshake", {"stages": 2, "trips": 5}, "clock64", 0, ())
-    assert type(held.pipeline_of(recording)) is Handshake
+    assert type(acceptance.pipeline_of(recording)) is Handshake
 
 
 @pytest.mark.usefixtures("with_handshake")

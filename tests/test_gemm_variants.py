@@ -15,7 +15,7 @@ from sm90_verify.evidence.hardware.gemm.kernel import WRONG
 from sm90_verify.evidence.hardware.gemm.models import MODELS
 from sm90_verify.evidence.hardware.gemm.record import SOURCE, read_reactions, sizes, write_reactions
 from sm90_verify.evidence.hardware.gemm.variants import Prediction, React, Reaction, contradicts, variants
-from sm90_verify.recordings.held import hold, pipeline_of
+from sm90_verify.recordings.acceptance import acceptance_of, pipeline_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
 from sm90_verify.spec.cutlass.gemm import GEMMS
@@ -119,7 +119,7 @@ def test_the_specification_allows_every_recorded_run(recordings, schedule):
     taken = steps = waited = 0
     for one in recordings:
         if one.model == f"gemm-{schedule}":
-            found = hold(one)
+            found = acceptance_of(one)
             assert found.accepted == found.runs and not found.hung, found.refused[0][1].because
             taken, steps, waited = taken + len(found.taken), steps + found.steps, waited + len(found.waited)
     assert taken > 0.98 * steps and waited
@@ -143,7 +143,7 @@ def test_a_recorded_run_that_could_not_be_is_refused(recordings, schedule):
             for k in range(mmas[0] + 1 if mmas else 0):
                 events[k] = replace(events[k], before=start.before - 100 + k, after=start.before - 99 + k)
         roles.append(replace(role, events=tuple(events)))
-    assert hold(replace(one, runs=(replace(run, roles=tuple(roles)),))).accepted == 0
+    assert acceptance_of(replace(one, runs=(replace(run, roles=tuple(roles)),))).accepted == 0
 
 
 def test_what_the_gpu_did_with_wrong_kernels_is_what_is_predicted():

@@ -17,7 +17,7 @@ from sm90_verify.evidence.hardware.gemm.record import SOURCE, record_kernel, siz
 from sm90_verify.evidence.hardware.recorder.conform import conform
 from sm90_verify.evidence.hardware.recorder.tapes import Did, Tape
 from sm90_verify.gpu.device import sources
-from sm90_verify.recordings.held import hold
+from sm90_verify.recordings.acceptance import acceptance_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.spec.cutlass.gemm import GEMMS
 from sm90_verify.spec.errors import SpecError
@@ -309,4 +309,4 @@ def test_the_numbers_are_those_of_a_plain_product(schedule, more):
 def test_recordings_are_held_to_the_specification():
     for schedule in GEMMS:
         for one in record_kernel(schedule, each=2):
-            assert hold(one).accepted == 2
+            assert acceptance_of(one).accepted == 2

@@ -26,7 +26,7 @@ from sm90_verify.evidence.hardware.recorder import tapes
 from sm90_verify.evidence.hardware.recorder.conform import atoms
 from sm90_verify.gpu.device import Gpu, sources
 from sm90_verify.gpu.directed import wrong_data
-from sm90_verify.recordings.held import hold
+from sm90_verify.recordings.acceptance import acceptance_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
 from sm90_verify.spec.cutlass.catalogue import kernels
@@ -248,7 +248,7 @@ def obedient(monkeypatch):
 def test_a_kernel_that_does_what_its_model_does_is_recorded(kernel, obedient):
     recording = pipelines.record(kernel, SMALL[kernel], 3, 1)
     assert len(recording.runs) == 3 and recording.gpu["kernel"] == "kernels/pipelines.cu"
-    held = hold(recording)
+    held = acceptance_of(recording)
     assert held.accepted == 3
     plan = lower(trace(kernels()[kernel](**SMALL[kernel])))
     assert all(wrong_data(plan, run) == "" for run in recording.runs)
@@ -322,7 +322,7 @@ def test_what_an_h100_did_is_allowed(kernel):
     asked = [kernels()[kernel](**one).parameters() for one in pipelines.sizes(kernel)]
     assert [one.parameters for one in ours] == asked
     for one in ours:
-        held = hold(one)
+        held = acceptance_of(one)
         assert held.accepted == held.runs, (one.parameters, held.refused[0][1].because)
         assert not held.hung
 
@@ -355,5 +355,5 @@ def test_reactions_are_read_as_written(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kernel", shapes.NAMES)
 def test_a_gpu_does_what_the_models_do(kernel):
     recording = pipelines.record(kernel, pipelines.sizes(kernel)[-1], 4, 1)
-    held = hold(recording)
+    held = acceptance_of(recording)
     assert held.accepted == held.runs == 4

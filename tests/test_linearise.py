@@ -10,7 +10,7 @@ from simulated import PIPELINES, Overwrites, changed, model_of, simulated
 from sm90_verify.gpu.directed import wrong_data
 from sm90_verify.recordings.linearise import Linearise, _written
 from sm90_verify.recordings.lower import lower
-from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -84,7 +84,7 @@ def test_a_run_in_which_something_is_wrong_has_no_order():
     producer = [Event(node, 10 * node, 10 * node + 9, False) for node in range(6)]
     consumer = [Event(0, 0, 15, True), Event(1, 90, 99, False, (("a", 2, 2),))]
     order = model.order(
-        Run(False, (RoleRun("producer", -1, tuple(producer)), RoleRun("consumer", -1, tuple(consumer))))
+        GpuRun(False, (RoleRun("producer", -1, tuple(producer)), RoleRun("consumer", -1, tuple(consumer))))
     )
     assert not order.accepted and order.property in ("race", "stale-read")
 
@@ -111,7 +111,7 @@ def test_a_race_is_told_of_what_was_to_come():
     _, model = model_of(WritesTwice())
     writes = [Event(node, begin, begin + 9, False) for node, begin in enumerate((0, 10, 60))]
     reads = [Event(0, 20, 29, False), Event(1, 30, 39, False, (("a", 1, 1),))]
-    order = model.order(Run(False, (RoleRun("writer", -1, tuple(writes)), RoleRun("reader", -1, tuple(reads)))))
+    order = model.order(GpuRun(False, (RoleRun("writer", -1, tuple(writes)), RoleRun("reader", -1, tuple(reads)))))
     assert order.property == "race" and "read of a by reader after the generic-proxy write of b" in order.because
 
 
@@ -128,7 +128,7 @@ def test_a_write_replaces_all_that_it_overlaps():
 
 def run_of(**events):
     """Per role its events: their node, when they began, when they were over, and what they found in `a`."""
-    return Run(
+    return GpuRun(
         False,
         tuple(
             RoleRun(

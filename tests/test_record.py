@@ -26,7 +26,7 @@ from sm90_verify.mutation.catalogue import Model, mutants_of
 from sm90_verify.python_file import load_classes
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import is_recording, read, recorded, write
-from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.errors import SpecError
@@ -61,7 +61,7 @@ def test_a_run_that_hangs_is_a_deadlock(tmp_path, capsys):
     run = simulated(plan, model.machine, 1)
     path = str(tmp_path / "x.jsonl.gz")
     stuck = replace(run.roles[1], node=4, events=run.roles[1].events[:4])
-    write([recorded(GPU, plan, [Run(True, (run.roles[0], stuck))], 0)], path)
+    write([recorded(GPU, plan, [GpuRun(True, (run.roles[0], stuck))], 0)], path)
     assert main(["log", path]) == 1
     assert "1 of 1 runs hang; consumer did not end" in capsys.readouterr().out
 
@@ -150,7 +150,7 @@ def test_a_race_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
     wrong = RoleRun("consumer", -1, (Event(0, 0, 1, False, (("s", 0, 0),)),))
     right = RoleRun("consumer", -1, (Event(0, 0, 1, False, (("s", 2, 2),)),))
     monkeypatch.setattr(on_gpu, "Executor", Simulated)
-    monkeypatch.setattr(Simulated, "runs", (Run(False, (wrong,)), Run(False, (right,)), Run(False, (wrong,))))
+    monkeypatch.setattr(Simulated, "runs", (GpuRun(False, (wrong,)), GpuRun(False, (right,)), GpuRun(False, (wrong,))))
     trace = saved_trace(tmp_path, "transactions.py", "ReadsBeforeItWaits", "race")
     assert main(["replay", trace, "--hardware", "--runs", "3"]) == 1
     assert "on the GPU: wrong data in 2 of 3 runs" in " ".join(capsys.readouterr().out.split())
@@ -158,8 +158,8 @@ def test_a_race_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
 
 def test_a_deadlock_is_replayed_on_the_gpu(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(on_gpu, "Executor", Simulated)
-    stuck = Run(True, (RoleRun("producer", -1, ()), RoleRun("consumer", 0, ())), steps=99)
-    other = Run(True, (RoleRun("producer", 2, ()), RoleRun("consumer", 0, ())), steps=99)
+    stuck = GpuRun(True, (RoleRun("producer", -1, ()), RoleRun("consumer", 0, ())), steps=99)
+    other = GpuRun(True, (RoleRun("producer", 2, ()), RoleRun("consumer", 0, ())), steps=99)
     halfway = replace(stuck, steps=0)
     monkeypatch.setattr(Simulated, "runs", (halfway, stuck, stuck, other))
     path, trace = CORPUS / "arrivals.py", saved_trace(tmp_path, "arrivals.py", "ExpectTxWithoutArrival", "deadlock")
@@ -356,7 +356,7 @@ def test_the_reaction_of_each_kind_of_case(monkeypatch):
 
     def run(self, runs, **options):
         seen.append((runs, options.get("jitter", 0), options.get("roles")))
-        return [Run(False, (ended, torn)), Run(True, (hung,), steps=99), Run(False, (ended,))]
+        return [GpuRun(False, (ended, torn)), GpuRun(True, (hung,), steps=99), GpuRun(False, (ended,))]
 
     monkeypatch.setattr(Simulated, "run", run)
     assert reactions.react(case, Prediction("proved"), runs=3) == Reaction(3, hangs=1, wrong=1)
@@ -374,7 +374,7 @@ def test_a_deadlock_is_told_of_the_way_that_takes_its_schedule(monkeypatch):
     monkeypatch.setattr(reactions, "Executor", Simulated)
     monkeypatch.setattr(reactions, "deadlock_directions", lambda *_: [Direction((), "", 5), Direction((), "", 5, True)])
     case = Case("tma-async", (("stages", 2), ("trips", 2)))
-    hung = [Run(True, (RoleRun("producer", 1, ()),), steps=steps) for steps in (5, 4)]
+    hung = [GpuRun(True, (RoleRun("producer", 1, ()),), steps=steps) for steps in (5, 4)]
 
     limits = []
 
@@ -399,7 +399,7 @@ def test_a_deadlock_is_told_of_the_way_that_takes_its_schedule(monkeypatch):
 def test_of_ways_that_go_wrong_equally_often_the_first_is_told(monkeypatch):
     plan = lower(trace(TmaAsync(stages=2, trips=2)))
     torn, fine = (
-        Run(False, (RoleRun("consumer", -1, (Event(1, 0, 1, False, (("a[0]", 1, high),)),)),)) for high in (2, 1)
+        GpuRun(False, (RoleRun("consumer", -1, (Event(1, 0, 1, False, (("a[0]", 1, high),)),)),)) for high in (2, 1)
     )
     ways = [Direction((), name, 5) for name in ("first", "second", "third")]
     for runs, told in (([[torn, fine]] * 3, "first"), ([[fine, fine], [torn, fine], [fine, torn]], "second")):
@@ -412,8 +412,8 @@ def test_the_twin_of_a_race_is_run_with_patience(monkeypatch):
     monkeypatch.setattr(reactions, "Executor", Simulated)
     parameters = (("stages", 2), ("trips", 2))
     case = Case("tma-async", parameters, right=("tma-async", parameters))
-    torn = Run(False, (RoleRun("consumer", -1, (Event(1, 0, 1, False, (("a[0]", 1, 2),)),)),))
-    fine, hung = Run(False, (RoleRun("consumer", -1, ()),)), Run(True, (RoleRun("consumer", 1, ()),))
+    torn = GpuRun(False, (RoleRun("consumer", -1, (Event(1, 0, 1, False, (("a[0]", 1, 2),)),)),))
+    fine, hung = GpuRun(False, (RoleRun("consumer", -1, ()),)), GpuRun(True, (RoleRun("consumer", 1, ()),))
     patience = []
 
     def run(self, runs, **options):
@@ -431,7 +431,7 @@ def test_a_kernel_is_recorded_two_hundred_times_over_its_sizes(monkeypatch):
 
     def run(self, runs, **options):
         asked.append((runs, options["seed"]))
-        return [Run(False, ())] * runs
+        return [GpuRun(False, ())] * runs
 
     monkeypatch.setattr(Simulated, "run", run)
     monkeypatch.setattr(record, "Executor", Simulated)

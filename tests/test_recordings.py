@@ -17,7 +17,7 @@ from sm90_verify.evidence.hardware.reactions import Prediction, Reaction, contra
 from sm90_verify.evidence.hardware.table import read_table
 from sm90_verify.gpu.device import Fault
 from sm90_verify.gpu.directed import wrong_data
-from sm90_verify.recordings.held import hold, pipeline_of
+from sm90_verify.recordings.acceptance import acceptance_of, pipeline_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
 from sm90_verify.result import PROVED, VIOLATED
@@ -55,7 +55,7 @@ def test_every_recorded_run_is_allowed(kernel):
     assert len(mine) == len(to_record(kernel).record)
     taken = steps = 0
     for recording in mine:
-        held = hold(recording)
+        held = acceptance_of(recording)
         assert held.refused == [] and held.hung == 0 and held.accepted == len(recording.runs) > 0
         plan = lower(trace(pipeline_of(recording)))
         assert [wrong_data(plan, run) for run in recording.runs] == [""] * len(recording.runs)

@@ -9,7 +9,7 @@ from simulated import Overwrites
 
 from sm90_verify.gpu.directed import wrong_data
 from sm90_verify.recordings.lower import lower
-from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.language.declarations import role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -41,7 +41,7 @@ def test_what_is_in_registers_is_not_among_what_was_read(word, wrong):
         written={1: ("x", (shared,)), 2: ("y", (shared,))},
         pipeline=SimpleNamespace(layout=layout),
     )
-    found = wrong_data(plan, Run(False, (RoleRun("math", -1, (Event(0, 0, 1, False, (("b", word, word),)),)),)))
+    found = wrong_data(plan, GpuRun(False, (RoleRun("math", -1, (Event(0, 0, 1, False, (("b", word, word),)),)),)))
     assert wrong in found and bool(found) == bool(wrong)
 
 
@@ -54,7 +54,7 @@ def test_an_mma_reads_its_operands_until_it_is_waited_for(second, wrong):
     plan = lower(trace(TwoMmas()))
     first, again = (("a", 1, 1), ("b", 1, 1)), (("a", 2, 2), ("b", 2, 2))
     events = [Event(0, 0, 1, False, first), Event(1, 1, 2, False, again), Event(2, 2, 3, False, (*first, *second))]
-    found = wrong_data(plan, Run(False, (RoleRun("consumer", -1, tuple(events)),)))
+    found = wrong_data(plan, GpuRun(False, (RoleRun("consumer", -1, tuple(events)),)))
     assert wrong in found and bool(found) == bool(wrong)
 
 
@@ -70,7 +70,7 @@ def test_an_mma_reads_its_operands_until_it_is_waited_for(second, wrong):
 )
 def test_wrong_words_are_recognised(reads, wrong):
     plan = lower(trace(Overwrites()))
-    run = Run(False, (RoleRun("consumer", -1, (Event(0, 0, 1, False), Event(1, 1, 2, False, reads))),))
+    run = GpuRun(False, (RoleRun("consumer", -1, (Event(0, 0, 1, False), Event(1, 1, 2, False, reads))),))
     found = wrong_data(plan, run)
     assert wrong in found and bool(found) == bool(wrong)
 
@@ -95,7 +95,7 @@ def test_what_was_written_to_another_buffer_in_the_same_bytes_is_wrong():
 
     def wrong(read, stored, last):
         events = (Event(2, 0, 1, False, (("b", read, read),)), Event(4, 1, 2, False, (("b", last, last),)))
-        return wrong_data(plan, Run(False, (RoleRun("one", -1, events),), ((stored, stored),)))
+        return wrong_data(plan, GpuRun(False, (RoleRun("one", -1, events),), ((stored, stored),)))
 
     assert wrong(2, 2, 2) == "" and wrong(2, 2, 1) == ""  # the last one expects nothing
     assert wrong(1, 2, 2) == "one found b as it was written to a"
@@ -117,7 +117,7 @@ def test_wrong_words_in_the_output_are_recognised():
     assert len(set(right)) == 4
 
     def wrong(*stored):
-        return wrong_data(plan, Run(False, (), tuple((low, high) for low, high in stored)))
+        return wrong_data(plan, GpuRun(False, (), tuple((low, high) for low, high in stored)))
 
     good = [(number, number) for number in right]
     assert wrong(*good) == ""

@@ -130,7 +130,7 @@ def _log(options: argparse.Namespace) -> int:
     def about_file(path: str) -> Iterable[Result]:
         if not is_recording(path):
             return [bounded_by(check_log(path))]
-        from sm90_verify.recordings.held import check_recording
+        from sm90_verify.recordings.acceptance import check_recording
 
         return [bounded_by(check_recording(one)) for one in read(path)]
 

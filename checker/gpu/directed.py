@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from sm90_verify.gpu.schedule import promptly
-from sm90_verify.recordings.plan import Instruction, Lowered, Plan
-from sm90_verify.recordings.run import Run
+from sm90_verify.recordings.plan import ExecutorPlan, Instruction, Lowered
+from sm90_verify.recordings.run import GpuRun
 from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
@@ -77,12 +77,12 @@ class _Copy:
     landing: int | None = None
 
 
-def deadlock_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
+def deadlock_directions(plan: ExecutorPlan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
     """The ways to run the schedule of a deadlock: with copies that land in time, and with late ones if it has any."""
     return [way for way in directions(plan, machine, _prompt(plan, machine, actions)) if not way.held]
 
 
-def race_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
+def race_directions(plan: ExecutorPlan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
     """The ways to run the schedule of a race, which ends in one of two accesses that nothing orders: with it, and up to
     it, so that the other one may come first.
     """
@@ -90,7 +90,7 @@ def race_directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> lis
     return [*directions(plan, machine, (*before, *actions[-1:])), *directions(plan, machine, before)]
 
 
-def directions(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
+def directions(plan: ExecutorPlan, machine: Machine, actions: Sequence[int]) -> list[Direction]:
     """The ways to run a schedule: one that holds nobody at its end, one for each role that has something left to do,
     those that stand before an access first; and then the same with late copies: all that can be, or each alone.
     """
@@ -148,11 +148,11 @@ def _made_late(
     return places, behind
 
 
-def _prompt(plan: Plan, machine: Machine, actions: Sequence[int]) -> tuple[int, ...]:
+def _prompt(plan: ExecutorPlan, machine: Machine, actions: Sequence[int]) -> tuple[int, ...]:
     return promptly(machine, actions, [one.start for one in _copies(plan, machine, actions)])
 
 
-def _copies(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[_Copy]:
+def _copies(plan: ExecutorPlan, machine: Machine, actions: Sequence[int]) -> list[_Copy]:
     """All that a schedule starts, the older first. A copy into several buffers has landed when it has in each."""
     found: list[_Copy] = []
     flying: list[tuple[int, set[str]]] = []
@@ -175,7 +175,7 @@ def _copies(plan: Plan, machine: Machine, actions: Sequence[int]) -> list[_Copy]
     return found
 
 
-def _starts(plan: Plan, role: str, node: int) -> list[set[str]]:
+def _starts(plan: ExecutorPlan, role: str, node: int) -> list[set[str]]:
     """The buffers that a node's copy fills; none if it starts no copy, and none to fill if it stores."""
     effects = effects_of(plan.nodes[role][node].operation if node < len(plan.nodes[role]) else None)
     if effects.lands:
@@ -189,7 +189,7 @@ def _landing(machine: Machine, index: int) -> set[str]:
     return set() if copy is None else {copy.buffer}
 
 
-def with_turns_of(twin: Plan, roles: Sequence[Lowered]) -> tuple[Lowered, ...]:
+def with_turns_of(twin: ExecutorPlan, roles: Sequence[Lowered]) -> tuple[Lowered, ...]:
     """The twin of a directed pipeline, with the turns and holds of the roles where the programs agree.
 
     What the faulty pipeline does in a turn the right one may have to wait with, so its gates must be passed in the end:
@@ -221,7 +221,7 @@ def _by_node(role: Lowered) -> dict[int, list[Instruction]]:
     return found
 
 
-def _accesses(plan: Plan, role: str, node: int) -> bool:
+def _accesses(plan: ExecutorPlan, role: str, node: int) -> bool:
     """The role stands before an access, or before the wait for accesses of its own that are in flight."""
     effects = effects_of(plan.nodes[role][node].operation)
     if effects.signal is not None:
@@ -262,7 +262,7 @@ def _gated(
     return replace(role, instructions=tuple(instructions))
 
 
-def wrong_data(plan: Plan, run: Run) -> str:
+def wrong_data(plan: ExecutorPlan, run: GpuRun) -> str:
     """The first read of a run that found other words than its tag says, words of two writes, or none; or nothing."""
     for role_run in run.roles:
         reading: list[tuple[str, int, int]] = []  # by MMAs in flight, the oldest first
@@ -296,7 +296,7 @@ def wrong_data(plan: Plan, run: Run) -> str:
     return ""
 
 
-def _other(plan: Plan, buffer: str, number: int, expected: Hashable) -> str:
+def _other(plan: ExecutorPlan, buffer: str, number: int, expected: Hashable) -> str:
     """What the words of a write are, if they are not of the tag that a buffer is to hold, or were not written to it but
     to one that has the same bytes. 0 is no write: what the buffer holds at first.
     """

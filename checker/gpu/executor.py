@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sm90_verify.gpu.device import Module, sources
-from sm90_verify.recordings.plan import Lowered, Plan
-from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.recordings.plan import ExecutorPlan, Lowered
+from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import WARP
 
@@ -21,7 +21,7 @@ NEVER = (1 << 32) - 1
 """Nanoseconds of patience that end after every limit."""
 
 
-def shared_bytes(plan: Plan, roles: Sequence[Lowered]) -> int:
+def shared_bytes(plan: ExecutorPlan, roles: Sequence[Lowered]) -> int:
     """Of a CTA's shared memory, what a launch asks for."""
     late = any(instruction.late for role in roles for instruction in role.instructions)
     return max(plan.shared, BALLAST) if late else plan.shared
@@ -30,7 +30,7 @@ def shared_bytes(plan: Plan, roles: Sequence[Lowered]) -> int:
 class Executor:
     """A plan on the GPU, compiled with recording or without."""
 
-    def __init__(self, plan: Plan, *, record: bool = True) -> None:
+    def __init__(self, plan: ExecutorPlan, *, record: bool = True) -> None:
         macros: dict[str, int | str] = {"RECORD": 1} if record else {}
         if plan.cluster > 1:
             macros["CLUSTER"] = plan.cluster
@@ -46,7 +46,7 @@ class Executor:
         limit: int = 20_000_000,
         patience: int = 0,
         roles: Sequence[Lowered] = (),
-    ) -> list[Run]:
+    ) -> list[GpuRun]:
         """Executes the plan in `runs` clusters. jitter: up to so many nanoseconds before some instructions. limit:
         nanoseconds after which waits give up. patience: nanoseconds after which a gate is passed out of turn; 0: never.
         roles: with gates or holds, instead of the plan's.
@@ -103,7 +103,7 @@ class Executor:
         where = positions.get().reshape(runs, plan.cluster, warps)
         stored = output.get().reshape(runs, -1)
         return [
-            Run(
+            GpuRun(
                 bool(hangs),
                 tuple(_role_run(role, where[run], None if by_run is None else by_run[run]) for role in roles),
                 tuple(_stored(stored[run], at, access.stop - access.start) for _, _, access, at in plan.stores),

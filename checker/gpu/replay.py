@@ -10,8 +10,8 @@ from sm90_verify.gpu.directed import deadlock_directions, race_directions
 from sm90_verify.gpu.executor import Executor
 from sm90_verify.gpu.ways import go_wrong, take
 from sm90_verify.recordings.lower import lower
-from sm90_verify.recordings.plan import Plan
-from sm90_verify.recordings.run import Run, observed
+from sm90_verify.recordings.plan import ExecutorPlan
+from sm90_verify.recordings.run import GpuRun, observed
 from sm90_verify.result import Result
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.model.compile import compile_kernel
@@ -53,7 +53,7 @@ def replay_on_gpu(path: str, result: Result, runs: int) -> Result:
     return replace(result, notes=(*result.notes, note))
 
 
-def _positions(plan: Plan, run: Run) -> tuple[str, ...]:
+def _positions(plan: ExecutorPlan, run: GpuRun) -> tuple[str, ...]:
     """Where each role was when the watch gave up."""
     found = []
     for role in run.roles:

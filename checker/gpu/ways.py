@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sm90_verify.gpu.directed import Direction, wrong_data
 from sm90_verify.gpu.executor import Executor
-from sm90_verify.recordings.plan import Plan
-from sm90_verify.recordings.run import Run
+from sm90_verify.recordings.plan import ExecutorPlan
+from sm90_verify.recordings.run import GpuRun
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Tried:
     """Directed runs of one way. wrong: by run, what is wrong with its data, if that was asked for."""
 
     way: Direction
-    done: Sequence[Run]
+    done: Sequence[GpuRun]
     wrong: tuple[str, ...] = ()
 
     @property
@@ -38,7 +38,7 @@ def take(executor: Executor, ways: Sequence[Direction], runs: int) -> Tried:
     return best
 
 
-def go_wrong(executor: Executor, ways: Sequence[Direction], plan: Plan, runs: int) -> Tried:
+def go_wrong(executor: Executor, ways: Sequence[Direction], plan: ExecutorPlan, runs: int) -> Tried:
     """The first way in which every run finds wrong data, or else the one in which most do."""
     best = None
     for way in ways:

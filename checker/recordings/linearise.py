@@ -18,8 +18,8 @@ from itertools import accumulate
 
 from sm90_verify.counterexample.trace import reason
 from sm90_verify.engines.search.packed import PackedMachine, Successors, Violations, pack
-from sm90_verify.recordings.plan import Plan
-from sm90_verify.recordings.run import Event, Run
+from sm90_verify.recordings.plan import ExecutorPlan
+from sm90_verify.recordings.run import Event, GpuRun
 from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
@@ -53,7 +53,7 @@ class Order:
 class Linearise:
     """A pipeline's model, to which any number of its runs are held. tolerance: the clock's resolution."""
 
-    def __init__(self, plan: Plan, machine: Machine, *, tolerance: int = 0) -> None:
+    def __init__(self, plan: ExecutorPlan, machine: Machine, *, tolerance: int = 0) -> None:
         self.plan, self.machine, self.tolerance = plan, machine, tolerance
         self.packed: PackedMachine = pack(machine)
         self.nodes = plan.nodes
@@ -76,7 +76,7 @@ class Linearise:
                 found[index] = (copy.buffer, copy.barrier)
         return found
 
-    def order(self, run: Run) -> Order:
+    def order(self, run: GpuRun) -> Order:
         """An order of the run's steps, or the reason why there is none."""
         order = _Search(self, run).search()
         if order.accepted:
@@ -95,7 +95,7 @@ class _Frame:
 
 
 class _Search:
-    def __init__(self, model: Linearise, run: Run) -> None:
+    def __init__(self, model: Linearise, run: GpuRun) -> None:
         self.model, self.run, self.packed = model, run, model.packed
         by_name = {role.name: role for role in run.roles}
         self.names = [role.name for role in model.machine.roles]

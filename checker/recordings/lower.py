@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
-from sm90_verify.recordings.plan import Instruction, Lowered, Plan
+from sm90_verify.recordings.plan import ExecutorPlan, Instruction, Lowered
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.kernel import Kernel, Program
 from sm90_verify.spec.model.validate import misaligned_copy
@@ -49,7 +49,7 @@ MOST_SHARED = SHARED_OF_CTA - 1024
 """Bytes of shared memory that a CTA can have, less what the executor needs itself."""
 
 
-def lower(kernel: Kernel) -> Plan:
+def lower(kernel: Kernel) -> ExecutorPlan:
     """The instructions of all roles; raises SpecError for what the executor cannot do."""
     lowering = _Lowering(kernel)
     roles, free = [], [0] * kernel.cluster.size
@@ -70,7 +70,7 @@ def lower(kernel: Kernel) -> Plan:
         raise SpecError(f"{shared} bytes of shared memory: a CTA has {MOST_SHARED}; give smaller stages, or fewer")
     barriers = tuple((regions[name].cta, regions[name].start, count) for name, count in kernel.layout.arrivals.items())
     synced = [replace(role, instructions=_with_threads(role, free)) for role in roles]
-    return Plan(
+    return ExecutorPlan(
         kernel,
         tuple(synced),
         barriers,

@@ -78,7 +78,7 @@ class Lowered:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExecutorPlan:
     """A kernel as the executor takes it.
 
     barriers: (CTA, offset in shared memory, count) of what is initialised before the roles start. writers: by number,

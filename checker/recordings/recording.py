@@ -15,8 +15,8 @@ from typing import Any
 
 from sm90_verify.files import write_whole
 from sm90_verify.recordings.lines import packed
-from sm90_verify.recordings.plan import Plan
-from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.recordings.plan import ExecutorPlan
+from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.errors import Source, SpecError
 
 VERSION = 1
@@ -34,12 +34,12 @@ class Recording:
     parameters: dict[str, Any]
     clock: str
     resolution: int
-    runs: tuple[Run, ...]
+    runs: tuple[GpuRun, ...]
     file: str = ""
 
 
 def recorded(
-    gpu: dict[str, Any], plan: Plan, runs: Sequence[Run], resolution: int, file: str = "", model: str = ""
+    gpu: dict[str, Any], plan: ExecutorPlan, runs: Sequence[GpuRun], resolution: int, file: str = "", model: str = ""
 ) -> Recording:
     """The runs of a plan as a recording. What the executor does once a program is over is no step of the program.
 
@@ -53,7 +53,7 @@ def recorded(
     return Recording(gpu, model or kernel.name, dict(kernel.parameters), clock, resolution, tuple(runs), file)
 
 
-def _of_program(plan: Plan, role: RoleRun) -> tuple[Event, ...]:
+def _of_program(plan: ExecutorPlan, role: RoleRun) -> tuple[Event, ...]:
     nodes = plan.nodes[role.name]
     return tuple(event for event in role.events if nodes[event.node].operation is not None)
 
@@ -79,7 +79,7 @@ def write(recordings: Iterable[Recording], path: str) -> None:
     write_whole(path, packed(lines))
 
 
-def _line(run: Run) -> dict[str, Any]:
+def _line(run: GpuRun) -> dict[str, Any]:
     first = min((event.before for role in run.roles for event in role.events), default=0)
     roles = {
         role.name: {
@@ -144,7 +144,7 @@ def _json(line: str, path: str, number: int) -> dict[str, Any]:
     return value
 
 
-def _run(line: dict[str, Any]) -> Run:
+def _run(line: dict[str, Any]) -> GpuRun:
     roles = tuple(
         RoleRun(
             name,
@@ -162,4 +162,4 @@ def _run(line: dict[str, Any]) -> Run:
         )
         for name, role in line["roles"].items()
     )
-    return Run(bool(line["hangs"]), roles, tuple((low, high) for low, high in line["stored"]))
+    return GpuRun(bool(line["hangs"]), roles, tuple((low, high) for low, high in line["stored"]))

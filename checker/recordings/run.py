@@ -30,7 +30,7 @@ class RoleRun:
 
 
 @dataclass(frozen=True)
-class Run:
+class GpuRun:
     """hangs: the watch gave up. stored: by store of the plan, the smallest and the largest word that it left. steps:
     how many turns of a directed run were taken.
     """
@@ -49,6 +49,6 @@ class Observation:
     stuck: tuple[tuple[str, ...], ...]
 
 
-def observed(runs: Sequence[Run]) -> Observation:
+def observed(runs: Sequence[GpuRun]) -> Observation:
     stuck = tuple(tuple(sorted(role.name for role in run.roles if role.node >= 0)) for run in runs)
     return Observation(sum(run.hangs for run in runs), stuck)

@@ -16,7 +16,7 @@ from sm90_verify.evidence.hardware.recorder.tapes import Did, Hold, Recorder, Ta
 from sm90_verify.evidence.hardware.recorder.tensor_map import of_array, on_device
 from sm90_verify.gpu.device import Module, sources
 from sm90_verify.recordings.lower import lower
-from sm90_verify.recordings.plan import Plan
+from sm90_verify.recordings.plan import ExecutorPlan
 from sm90_verify.spec.cutlass.gemm import GEMMS, Gemm
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace
@@ -238,7 +238,7 @@ def names(config: Config) -> Names:
     return Names(tuple(places), objects)
 
 
-def bytes_of_parts(plan: Plan) -> dict[str, int]:
+def bytes_of_parts(plan: ExecutorPlan) -> dict[str, int]:
     """By buffer of a CTA, its bytes in the model."""
     regions = plan.kernel.layout.regions
     return {region.object.removeprefix(f"cta{region.cta}."): region.stop - region.start for region in regions}
@@ -361,11 +361,11 @@ class GemmKernel:
         subtiles = self.config.tile[1] // SUBTILE
         return self.tiles_of(0) * (8 * self.k // K_TILE + 16 * subtiles + 8) + 4 * self.config.stages + 64
 
-    def plan(self, tiles: int, kernel: type[Gemm] | None = None, *, collective: bool = True) -> Plan:
+    def plan(self, tiles: int, kernel: type[Gemm] | None = None, *, collective: bool = True) -> ExecutorPlan:
         """The model of a CTA or cluster with so many tiles."""
         return lower(trace(self.config.model(self.k // K_TILE, tiles, kernel, collective=collective)))
 
-    def conform(self, outcome: Outcome, plan: Plan, runs: Sequence[int]) -> list[Conformance]:
+    def conform(self, outcome: Outcome, plan: ExecutorPlan, runs: Sequence[int]) -> list[Conformance]:
         """What these CTAs, or clusters, did, held to a model operation by operation."""
         known = names(self.config)
         sizes, collective = bytes_of_parts(plan), bool(plan.kernel.parameters.get("collective_wgmma", True))

@@ -21,7 +21,7 @@ from sm90_verify.gpu.device import Module, gpu, sources
 from sm90_verify.gpu.record import JITTER, resolution
 from sm90_verify.recordings.linearise import Linearise
 from sm90_verify.recordings.lower import lower
-from sm90_verify.recordings.plan import Plan
+from sm90_verify.recordings.plan import ExecutorPlan
 from sm90_verify.recordings.recording import Recording, recorded
 from sm90_verify.spec.cutlass.catalogue import kernels, to_record
 from sm90_verify.spec.cutlass.epilogue import Epilogue
@@ -173,7 +173,7 @@ class Kernel:
         return found
 
 
-def _stored(plan: Plan, model: Pipeline, output: Any) -> list[tuple[int, int]]:
+def _stored(plan: ExecutorPlan, model: Pipeline, output: Any) -> list[tuple[int, int]]:
     """The smallest and largest word of each store of the plan in the output of a run."""
     counts: dict[str, int] = {}
     seen: dict[tuple[str, int], int] = {}

@@ -2,7 +2,7 @@
 
 A kernel that is watched by kernels/recorder.cuh leaves a tape of events per place, a warp or some of its lanes. The
 places of a role are merged, and the role's n-th operation must be the one that the model's program has there: the same
-kind, barrier, parity, bytes and buffers. What differs is told with both names. What agrees is a Run, which
+kind, barrier, parity, bytes and buffers. What differs is told with both names. What agrees is a GpuRun, which
 recordings.linearise then holds to the specification with its clocks and the words that were read.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from sm90_verify.evidence.hardware.recorder.tapes import FOREIGN, Did, Tape
-from sm90_verify.recordings.plan import Plan
-from sm90_verify.recordings.run import Event, RoleRun, Run
+from sm90_verify.recordings.plan import ExecutorPlan
+from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
@@ -71,12 +71,12 @@ class Difference:
 class Conformance:
     """run: as far as the kernel did what the model does."""
 
-    run: Run
+    run: GpuRun
     differences: tuple[Difference, ...]
 
 
 def conform(
-    plan: Plan, names: Names, tapes: Sequence[Sequence[Tape]], stored: Sequence[tuple[int, int]] = ()
+    plan: ExecutorPlan, names: Names, tapes: Sequence[Sequence[Tape]], stored: Sequence[tuple[int, int]] = ()
 ) -> Conformance:
     """Holds what the CTAs of a cluster did to the programs of a plan.
 
@@ -105,7 +105,7 @@ def conform(
         RoleRun(role.name, role.node, tuple(reading.event(event, reads) for event, reads in events))
         for role, events in read
     )
-    return Conformance(Run(hangs, roles, words), tuple(differences))
+    return Conformance(GpuRun(hangs, roles, words), tuple(differences))
 
 
 _Words: TypeAlias = list[tuple[str, int, int]]
@@ -114,7 +114,7 @@ _Words: TypeAlias = list[tuple[str, int, int]]
 class _Reading:
     """A kernel's tapes read as its model's programs. words: by word that was written, the numbers and places of it."""
 
-    def __init__(self, plan: Plan, names: Names) -> None:
+    def __init__(self, plan: ExecutorPlan, names: Names) -> None:
         self.plan, self.names = plan, names
         self.regions = {region.object: region for region in plan.kernel.layout.regions}
         self.words: dict[int, list[tuple[int, Access]]] = {}
@@ -281,7 +281,7 @@ def _merged(role: str, tapes: Sequence[Tape]) -> tuple[list[Did], list[Differenc
     return found, []
 
 
-def _path(plan: Plan, role: str) -> Iterator[int]:
+def _path(plan: ExecutorPlan, role: str) -> Iterator[int]:
     """The nodes of a program that is one sequence, as `lower` demands."""
     nodes, index = plan.nodes[role], 0
     while nodes[index].operation is not None:

@@ -25,8 +25,8 @@ CHECKED = ("deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "t
 
 
 @dataclass
-class Held:
-    """What became of the runs of a recording.
+class Acceptance:
+    """Which runs of a recording the model accepts: those of which it allows an order.
 
     refused: by number, the runs without an order. taken: steps of the model that some run's order takes, of `steps`.
     waited: waits at which some run had to wait, of `waits`.
@@ -44,32 +44,32 @@ class Held:
     waits: int = 0
 
 
-def hold(recording: Recording) -> Held:
+def acceptance_of(recording: Recording) -> Acceptance:
     """Looks for an order of each run that the model allows."""
     pipeline = pipeline_of(recording)
     plan = lower(trace(pipeline))
     machine = compile_kernel(plan.kernel)
     model = Linearise(plan, machine, tolerance=recording.resolution)
-    held = Held()
+    found = Acceptance()
     for number, run in enumerate(recording.runs):
         order = model.order(run)
-        held.runs += 1
-        held.hung += run.hangs
-        held.accepted += order.accepted
-        held.visited += order.visited
+        found.runs += 1
+        found.hung += run.hangs
+        found.accepted += order.accepted
+        found.visited += order.visited
         if not order.accepted:
-            held.refused.append((number, order))
+            found.refused.append((number, order))
             continue
-        held.taken.update(order.actions)
-        held.waited |= order.blocked
-    held.steps = len(machine.actions)
-    held.missing = [
+        found.taken.update(order.actions)
+        found.waited |= order.blocked
+    found.steps = len(machine.actions)
+    found.missing = [
         f"{action.role or COPIES}: {action.op} {action.object}"
         for index, action in enumerate(machine.actions)
-        if index not in held.taken
+        if index not in found.taken
     ]
-    held.waits = sum(isinstance(node.operation, op.Wait) for program in plan.programs for node in program.nodes)
-    return held
+    found.waits = sum(isinstance(node.operation, op.Wait) for program in plan.programs for node in program.nodes)
+    return found
 
 
 def pipeline_of(recording: Recording) -> Pipeline:
@@ -86,14 +86,14 @@ def pipeline_of(recording: Recording) -> Pipeline:
 def check_recording(recording: Recording) -> Result:
     """Proved if the specification allows all runs; a run that hangs or that it does not allow is a violation."""
     start = time.perf_counter()
-    held = hold(recording)
+    found = acceptance_of(recording)
     trace, note = None, ""
-    if held.hung:
+    if found.hung:
         stuck = next(run for run in recording.runs if run.hangs)
         names = ", ".join(role.name for role in stuck.roles if role.node >= 0)
-        trace = Trace("deadlock", f"{held.hung} of {held.runs} runs hang; {names} did not end", ())
-    elif held.refused:
-        number, order = next(((n, one) for n, one in held.refused if one.complete), held.refused[0])
+        trace = Trace("deadlock", f"{found.hung} of {found.runs} runs hang; {names} did not end", ())
+    elif found.refused:
+        number, order = next(((n, one) for n, one in found.refused if one.complete), found.refused[0])
         if order.complete:
             trace = _trace(recording, order, f"run {number}: {order.because}")
         else:
@@ -104,10 +104,10 @@ def check_recording(recording: Recording) -> Result:
         verdict = VIOLATED if violated else UNDETERMINED if note or trace is not None else PROVED
         findings.append(Finding(id, verdict, trace if violated else None, note or "a run that is not allowed shows it"))
     notes = (
-        f"{recording.gpu.get('name', '?')}: {held.accepted} of {held.runs} runs have an order that the model allows",
-        f"{len(held.taken)} of {held.steps} steps of the model were taken, {len(held.waited)} of {held.waits} waits had"
-        " to wait",
-        *(f"never taken: {what} ({count} times)" for what, count in Counter(held.missing).items()),
+        f"{recording.gpu.get('name', '?')}: {found.accepted} of {found.runs} runs have an order that the model allows",
+        f"{len(found.taken)} of {found.steps} steps of the model were taken, "
+        f"{len(found.waited)} of {found.waits} waits had to wait",
+        *(f"never taken: {what} ({count} times)" for what, count in Counter(found.missing).items()),
     )
     return Result(
         "log",
@@ -115,8 +115,8 @@ def check_recording(recording: Recording) -> Result:
         recording.parameters,
         "log",
         tuple(findings),
-        {"trips": recording.parameters.get("trips"), "runs": held.runs},
-        held.visited,
+        {"trips": recording.parameters.get("trips"), "runs": found.runs},
+        found.visited,
         seconds=time.perf_counter() - start,
         notes=notes if trace is None else (),
     )
