@@ -35,7 +35,7 @@ from sm90_verify.frontends.log.check import CHECKED, check_log, check_records, j
 from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import recover
-from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.report.recovered import tables_of
 from sm90_verify.report.text import text
 from sm90_verify.result import PROPERTIES, Result
@@ -323,7 +323,7 @@ def test_edited_file_is_found_violated_with_file_and_line(tmp_path: Path) -> Non
 def test_violation_carries_its_place() -> None:
     records = renumbered(records_of("ws")[1:])
     replay = Replay(records, recover(records))
-    with pytest.raises(Violation) as caught:
+    with pytest.raises(Unexplained) as caught:
         judge(replay)
     assert caught.value.property == "barrier-init"
     assert 0 <= caught.value.record < len(records)

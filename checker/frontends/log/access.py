@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from sm90_verify.frontends.log.clock import Clock, Fill, Groups, Meeting, Region
+from sm90_verify.frontends.log.clock import AsyncGroups, Clock, Fill, Generation, LoadedRegion
 from sm90_verify.frontends.log.regions import Regions
 from sm90_verify.frontends.log.stages import Stages
 from sm90_verify.frontends.log.synclog import Record
-from sm90_verify.frontends.log.table import Table
-from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.frontends.log.table import BarrierTable
+from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import Effects, effects_of
 
@@ -42,12 +42,12 @@ def operation_of(record: Record) -> op.Operation | None:
 
 
 class Accesses:
-    """Follows the accesses of a log in the order of the replay; every method raises Violation."""
+    """Follows the accesses of a log in the order of the replay; every method raises Unexplained."""
 
     def __init__(
         self,
         records: Sequence[Record],
-        table: Table,
+        table: BarrierTable,
         program: dict[int, list[int]],
         slot: dict[int, int],
         phase_slot: dict[int, int],
@@ -56,22 +56,22 @@ class Accesses:
         self.slot, self.phase_slot = slot, phase_slot
         self.where = Regions(records, table)
         self.stages = Stages(records, table)
-        self.fills: dict[Region, Fill] = {}
-        self.filled: Counter[Region] = Counter()
-        self.reads: dict[Region, dict[int, int]] = defaultdict(dict)
-        self.checked: dict[tuple[int, Region], int] = {}
-        self.math = {warp: Groups() for warp in slot}
-        self.bulk = {warp: Groups() for warp in slot}
+        self.fills: dict[LoadedRegion, Fill] = {}
+        self.filled: Counter[LoadedRegion] = Counter()
+        self.reads: dict[LoadedRegion, dict[int, int]] = defaultdict(dict)
+        self.checked: dict[tuple[int, LoadedRegion], int] = {}
+        self.math = {warp: AsyncGroups() for warp in slot}
+        self.bulk = {warp: AsyncGroups() for warp in slot}
         self.stores: dict[int, tuple[int, int, int]] = {}
         self.every_store: list[tuple[int, int, int]] = []
         self.fenced = dict.fromkeys(slot, -1)
         self.fence_clock: dict[int, Clock] = {}
         self.met = dict.fromkeys(slot, -1)
-        self.meeting: dict[int, Meeting] = {}
-        self.meetings: dict[tuple[int, ...], dict[tuple[int, ...], list[Meeting]]] = defaultdict(
+        self.meeting: dict[int, Generation] = {}
+        self.meetings: dict[tuple[int, ...], dict[tuple[int, ...], list[Generation]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        self.store_meetings: list[tuple[int, Meeting]] = []
+        self.store_meetings: list[tuple[int, Generation]] = []
         self.staged: dict[int, list[tuple[int, Fill | None]]] = defaultdict(list)
 
     # ------------------------------------------------------------ in program order
@@ -104,7 +104,7 @@ class Accesses:
         for own, warp, clock in entries:
             fenced = self.fenced[warp] > self.met[warp]
             found.append((own, warp, fenced, self.fence_clock[warp] if fenced else clock))
-        meeting = Meeting(tuple(found), tuple(self.fenced[warp] for _, warp, _ in entries))
+        meeting = Generation(tuple(found), tuple(self.fenced[warp] for _, warp, _ in entries))
         for own, warp, _ in entries:
             self.met[warp] = own
             self.meeting[warp] = meeting
@@ -121,7 +121,7 @@ class Accesses:
         phase = self.filled[region]
         self.filled[region] += 1
         if empty is not None and clock[self.phase_slot[empty]] < phase:
-            raise Violation(
+            raise Unexplained(
                 "race",
                 f"the load overwrites the stage of {name} for phase {phase}, but its warp has seen only "
                 f"{clock[self.phase_slot[empty]]} of the {phase} releases that this needs",
@@ -132,14 +132,14 @@ class Accesses:
             fill = self.fills.get(other)
             if fill is not None:
                 if fill.full != full and ring is self.table.ring[fill.full]:
-                    raise Violation(
+                    raise Unexplained(
                         "smem-overlap",
                         f"the load for {name} writes bytes of the stage of {self.table.name[fill.full]}",
                         index,
                         (fill.record,),
                     )
                 if clock[self.phase_slot[fill.full]] <= fill.phase:
-                    raise Violation(
+                    raise Unexplained(
                         "race",
                         f"the load for {name} writes bytes that an earlier load may still be writing: its warp has not "
                         f"seen phase {fill.phase} of {self.table.name[fill.full]} complete",
@@ -148,7 +148,7 @@ class Accesses:
                     )
             for group, ordinal in self.reads[other].items():
                 if not self._known(self.math, range(4 * group, 4 * group + 4), ordinal, clock):
-                    raise Violation(
+                    raise Unexplained(
                         "race",
                         f"the load for {name} overwrites an operand that wgmma of warpgroup {group} may still be "
                         f"reading",
@@ -159,7 +159,7 @@ class Accesses:
             if source in self.stores:
                 store, warp, ordinal = self.stores[source]
                 if not self._known(self.bulk, (warp,), ordinal, clock):
-                    raise Violation(
+                    raise Unexplained(
                         "race",
                         f"the load for {name} overwrites bytes that a TMA store may still be reading",
                         index,
@@ -168,7 +168,7 @@ class Accesses:
         self.reads[region] = {}
         self.fills[region] = Fill(index, full, phase)
 
-    def _known(self, groups: dict[int, Groups], warps: Sequence[int], ordinal: int, clock: Clock) -> bool:
+    def _known(self, groups: dict[int, AsyncGroups], warps: Sequence[int], ordinal: int, clock: Clock) -> bool:
         """Whether the clock knows that some of the warps has waited for its group number `ordinal`."""
         for warp in warps:
             done = groups[warp].done if warp in groups else []
@@ -178,16 +178,18 @@ class Accesses:
 
     # ------------------------------------------------------------ readers
 
-    def _holds(self, index: int, warp: int, region: Region, clock: Clock, what: str) -> None:
+    def _holds(self, index: int, warp: int, region: LoadedRegion, clock: Clock, what: str) -> None:
         """The warp must have waited for the load that last wrote the region, and not have released it yet."""
         fill = self.fills.get(region)
         if fill is None:
-            raise Violation("stale-read", f"{what} reads bytes at {region[1]} that no load has written yet", index, ())
+            raise Unexplained(
+                "stale-read", f"{what} reads bytes at {region[1]} that no load has written yet", index, ()
+            )
         name = self.table.name[fill.full]
         waits_itself = warp in self.table.array[fill.full].waiters
         direct = self.stages.direct.get((warp, fill.full), -1)
         if clock[self.phase_slot[fill.full]] <= fill.phase or (waits_itself and direct < fill.phase):
-            raise Violation(
+            raise Unexplained(
                 "stale-read",
                 f"{what} reads the stage of {name}, but warp {warp} has not waited for phase {fill.phase}, whose load "
                 "may still be writing it",
@@ -195,7 +197,7 @@ class Accesses:
                 (fill.record,),
             )
         if waits_itself and direct > fill.phase:
-            raise Violation(
+            raise Unexplained(
                 "stale-read",
                 f"{what} reads bytes that phase {direct} of {name} should have delivered, but its load went elsewhere: "
                 f"they are those of phase {fill.phase}",
@@ -203,7 +205,7 @@ class Accesses:
                 (fill.record,),
             )
         if waits_itself and not self.stages.holds(warp, fill.full):
-            raise Violation(
+            raise Unexplained(
                 "race", f"{what} reads the stage of {name} after warp {warp} has released it", index, (fill.record,)
             )
 
@@ -216,7 +218,7 @@ class Accesses:
             full = self.where.copied.get(address)
             if not regions and full is not None:
                 if not self.stages.holds(warp, full):
-                    raise Violation(
+                    raise Unexplained(
                         "race",
                         f"wgmma operand {'ba'[position]} reads the stage of {self.table.name[full]}, which warp {warp} "
                         "does not hold",
@@ -227,7 +229,7 @@ class Accesses:
                 continue
             if not regions:
                 if self.where.inside[position]:
-                    raise Violation(
+                    raise Unexplained(
                         "stale-read",
                         f"wgmma reads operand {'ba'[position]} at {address}, where no load of this log writes",
                         index,
@@ -255,13 +257,13 @@ class Accesses:
         for region in self.where.places.get(full, ()):
             self.checked.pop((warp, region), None)
             if len(self.math[warp].done) <= self.reads[region].get(warp // 4, -1):
-                raise Violation(
+                raise Unexplained(
                     "race", f"warp {warp} releases the stage of {name} while its wgmma may still read it", index, ()
                 )
             for source in self.where.stored_from(region):
                 store = self.stores.get(source)
                 if store is not None and store[1] == warp and len(self.bulk[warp].done) <= store[2]:
-                    raise Violation(
+                    raise Unexplained(
                         "race",
                         f"warp {warp} releases the stage of {name} while its TMA store may still read it",
                         index,
@@ -279,7 +281,7 @@ class Accesses:
             if fill is None:
                 continue
             if clock[self.phase_slot[fill.full]] <= fill.phase:
-                raise Violation(
+                raise Unexplained(
                     "race",
                     f"the TMA store reads bytes that a load for {self.table.name[fill.full]} may still be writing",
                     index,
@@ -293,7 +295,7 @@ class Accesses:
             for (own, writer, fenced, _), fence in zip(meeting.entries, meeting.fences, strict=True):
                 waited = self.stages.waited_at.get((writer, held.full), -1)
                 if fenced and fence < waited and self.stages.direct[writer, held.full] == held.phase:
-                    raise Violation(
+                    raise Unexplained(
                         "missing-fence",
                         f"warp {writer} executes fence.proxy.async before it waits for the stage that it then "
                         "writes and the TMA store reads: its writes may not be visible to the store",
@@ -307,13 +309,13 @@ class Accesses:
         self.stores[source] = (index, warp, self.bulk[warp].committed)
         self.every_store.append(self.stores[source])
 
-    def _slot_is_free(self, index: int, warp: int, source: int, meeting: Meeting | None, clock: Clock) -> None:
+    def _slot_is_free(self, index: int, warp: int, source: int, meeting: Generation | None, clock: Clock) -> None:
         """The bytes of a store were written since the last store from there, which must have read them by then."""
         if source not in self.stores:
             return
         store, owner, ordinal = self.stores[source]
         if owner == warp and len(self.bulk[owner].done) <= ordinal:
-            raise Violation(
+            raise Unexplained(
                 "race",
                 f"{source} is stored again although nothing has waited until the earlier TMA store had read it",
                 index,
@@ -321,7 +323,7 @@ class Accesses:
             )
         for own, writer, _, knows in meeting.entries if meeting else ((index, warp, False, clock),):
             if writer != owner and not self._known(self.bulk, (owner,), ordinal, knows):
-                raise Violation(
+                raise Unexplained(
                     "race",
                     f"warp {writer} may write {source} again by this bar.sync, before it knows that the earlier TMA "
                     "store has read it",

@@ -15,8 +15,8 @@ from sm90_verify.frontends.log.addresses import check_addresses
 from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.shape import check_after, check_before
 from sm90_verify.frontends.log.synclog import FIELDS, Record, read_log
-from sm90_verify.frontends.log.table import Array, Ring, Table, recover
-from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.frontends.log.table import BarrierTable, RecoveredArray, RecoveredRing, recover
+from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.result import (
     PROVED,
     UNDETERMINED,
@@ -56,7 +56,7 @@ def check_records(records: Sequence[Record], path: str, started: float | None = 
     try:
         judge(replay)
         check_addresses(records, path)
-    except Violation as violation:
+    except Unexplained as violation:
         trace = _trace(violation, records, table, path)
     return Result(
         command="log",
@@ -74,7 +74,7 @@ def check_records(records: Sequence[Record], path: str, started: float | None = 
 
 
 def judge(replay: Replay) -> None:
-    """All checks of a log, in the order in which they are most telling; raises Violation."""
+    """All checks of a log, in the order in which they are most telling; raises Unexplained."""
     check_before(replay.records, replay.program, replay.table)
     replay.run()
     check_after(replay.records, replay.program, replay.table, replay.last_phase)
@@ -96,7 +96,7 @@ def _findings(trace: Trace | None, unfinished: str) -> tuple[Finding, ...]:
 # ---------------------------------------------------------------- the violation
 
 
-def _trace(violation: Violation, records: Sequence[Record], table: Table, path: str) -> Trace:
+def _trace(violation: Unexplained, records: Sequence[Record], table: BarrierTable, path: str) -> Trace:
     """The entries that explain the violation, in the order of the log, and the guilty one last."""
     related = sorted({index for index in violation.related if index != violation.record})
     steps = [_step(records[index], table, path) for index in (*related, violation.record)]
@@ -104,7 +104,7 @@ def _trace(violation: Violation, records: Sequence[Record], table: Table, path: 
     return Trace(violation.property, f"{violation.because} (line {line})", tuple(steps))
 
 
-def _step(record: Record, table: Table, path: str) -> TraceStep:
+def _step(record: Record, table: BarrierTable, path: str) -> TraceStep:
     values = dict(zip(FIELDS[record.kind], record.values, strict=True))
     address = values.pop("smem_addr", values.pop("smem_int_mbar", None))
     name = "" if address is None else table.name.get(address, f"barrier at {address}")
@@ -122,7 +122,7 @@ def _step(record: Record, table: Table, path: str) -> TraceStep:
 # ---------------------------------------------------------------- what was recovered
 
 
-def _barriers(table: Table, replay: Replay) -> tuple[BarrierRow, ...]:
+def _barriers(table: BarrierTable, replay: Replay) -> tuple[BarrierRow, ...]:
     """One row per array of barriers."""
     return tuple(
         _row(ring, part, array, table, replay)
@@ -132,7 +132,7 @@ def _barriers(table: Table, replay: Replay) -> tuple[BarrierRow, ...]:
     )
 
 
-def _row(ring: Ring, part: str, array: Array, table: Table, replay: Replay) -> BarrierRow:
+def _row(ring: RecoveredRing, part: str, array: RecoveredArray, table: BarrierTable, replay: Replay) -> BarrierRow:
     arrivals = array.arrivals if array.arrivers else None
     return BarrierRow(
         ring.name,
@@ -151,18 +151,18 @@ def _row(ring: Ring, part: str, array: Array, table: Table, replay: Replay) -> B
     )
 
 
-def _role_names(warps: Sequence[int], table: Table) -> tuple[str, ...]:
+def _role_names(warps: Sequence[int], table: BarrierTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys(table.roles.get(warp, "idle") for warp in warps))
 
 
-def _roles(table: Table) -> tuple[RoleRow, ...]:
+def _roles(table: BarrierTable) -> tuple[RoleRow, ...]:
     roles: dict[str, list[int]] = {}
     for warp, role in table.roles.items():
         roles.setdefault(role, []).append(warp)
     return tuple(RoleRow(role, tuple(warps)) for role, warps in roles.items())
 
 
-def _notes(records: Sequence[Record], table: Table, replay: Replay) -> tuple[str, ...]:
+def _notes(records: Sequence[Record], table: BarrierTable, replay: Replay) -> tuple[str, ...]:
     """What was inferred and what the log cannot show."""
     notes = [
         "logged: block 0 and lane 0 of each warp; ordinary loads and stores, cluster barriers and setmaxnreg are not"

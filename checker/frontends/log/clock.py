@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 Clock = list[int]
-Region = tuple[int, int]
+LoadedRegion = tuple[int, int]
 """A place that TMA loads fill: the full barrier that they signal, and the address."""
 
 
@@ -26,7 +26,7 @@ class Fill:
 
 
 @dataclass
-class Groups:
+class AsyncGroups:
     """Asynchronous groups of a warp, of wgmma or of bulk stores: how many were committed, and where each was waited
     for.
     """
@@ -48,7 +48,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Generation:
     """One generation of bar.sync: for each warp its entry, whether it has fenced since its last, and what it knew.
 
     What it knew is as of that fence, if there is one: the writes that it makes visible come before it.

@@ -8,15 +8,15 @@ from collections import Counter
 from sm90_verify.frontends.log.access import Accesses
 from sm90_verify.frontends.log.clock import Fill
 from sm90_verify.frontends.log.shape import RARE
-from sm90_verify.frontends.log.table import Ring
-from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.frontends.log.table import RecoveredRing
+from sm90_verify.frontends.log.unexplained import Unexplained
 
 
 def check_exit(accesses: Accesses, completed: dict[int, int]) -> None:
     """The CTA exits: nothing of its own may be under way."""
     for index, warp, ordinal in accesses.every_store:
         if len(accesses.bulk[warp].done) <= ordinal:
-            raise Violation(
+            raise Unexplained(
                 "exit-hazard",
                 "the warp exits without having waited until this TMA store had read its bytes",
                 index,
@@ -25,13 +25,13 @@ def check_exit(accesses: Accesses, completed: dict[int, int]) -> None:
     for warp, groups in accesses.math.items():
         if groups.begun >= 0 or len(groups.done) < groups.committed:
             at = groups.begun if groups.begun >= 0 else accesses.program[warp][-1]
-            raise Violation("exit-hazard", f"warp {warp} exits without having waited for its wgmma", at, ())
+            raise Unexplained("exit-hazard", f"warp {warp} exits without having waited for its wgmma", at, ())
     latest: dict[int, int] = {}
     for (_, address), phase in accesses.stages.direct.items():
         latest[address] = max(latest.get(address, -1), phase)
     for fill in accesses.fills.values():
         if latest.get(fill.full, -1) < fill.phase:
-            raise Violation(
+            raise Unexplained(
                 "exit-hazard",
                 f"no warp waits for phase {fill.phase} of {accesses.table.name[fill.full]}: the CTA can exit "
                 "while this load is under way",
@@ -58,7 +58,7 @@ def _staged_stores(accesses: Accesses) -> None:
         for index, held in stores:
             seen[held] += 1
             if held is None or seen[held] > usual:
-                raise Violation(
+                raise Unexplained(
                     "stale-read",
                     "the TMA store reads a stage that its warp does not hold, unlike the other stores of this tensor"
                     if held is None
@@ -82,7 +82,7 @@ def _releases(accesses: Accesses) -> None:
             usual = Counter(kept.values()).most_common(1)[0][0] if kept else 0
             for warp, count in kept.items():
                 if count != usual:
-                    raise Violation(
+                    raise Unexplained(
                         "arrival-count",
                         f"warp {warp} waits for {accesses.table.name[full]} "
                         f"{accesses.stages.observed[warp, full]} times and releases "
@@ -99,7 +99,7 @@ def _members(accesses: Accesses) -> None:
             for others, many in groups.items():
                 strangers = [warp for warp in warps if warp not in others]
                 if strangers and len(strangers) < len(warps) and len(few) * RARE <= len(many):
-                    raise Violation(
+                    raise Unexplained(
                         "named-barrier",
                         f"warp {strangers[0]} takes part in bar.sync {number}, {threads} {len(few)} times in the "
                         f"place of another warp: the same others meet without it {len(many)} times",
@@ -118,7 +118,7 @@ def _fences(accesses: Accesses) -> None:
     for index, meeting in accesses.store_meetings:
         for own, warp, fenced, _ in meeting.entries:
             if fenced and last[warp, False] * RARE <= last[warp, True] and not _fence_is_last(accesses, own, warp):
-                raise Violation(
+                raise Unexplained(
                     "missing-fence",
                     f"warp {warp} comes to the bar.sync before a TMA store with other entries after its last "
                     "fence.proxy.async, unlike at the others: what it writes after that fence may not be visible",
@@ -126,7 +126,7 @@ def _fences(accesses: Accesses) -> None:
                     (index,),
                 )
             if not fenced and fences[warp]:
-                raise Violation(
+                raise Unexplained(
                     "missing-fence",
                     f"warp {warp} comes to the bar.sync before a TMA store without fence.proxy.async, with which it "
                     "comes to the others: its writes may not be visible to the store",
@@ -153,7 +153,7 @@ def _fenced_barriers(accesses: Accesses) -> None:
             without = Counter(warp for _, warp, fenced in turns if not fenced)
             for own, warp, fenced in turns:
                 if not fenced and without[warp] * RARE <= fences[warp]:
-                    raise Violation(
+                    raise Unexplained(
                         "missing-fence",
                         f"warp {warp} comes to bar.sync {number} without fence.proxy.async, with which it comes to it "
                         f"{fences[warp]} times: wgmma or a TMA store may not see its writes",
@@ -176,7 +176,7 @@ def _orders(accesses: Accesses, completed: dict[int, int]) -> None:
             for waits in phases.values():
                 mine = tuple(phase for phase, _ in waits)
                 if mine != votes.most_common(1)[0][0]:
-                    raise Violation(
+                    raise Unexplained(
                         "phase-lapped",
                         f"the warps that wait for {accesses.table.name[address]} do not wait for the same phases",
                         waits[0][1],
@@ -185,7 +185,7 @@ def _orders(accesses: Accesses, completed: dict[int, int]) -> None:
                 ordered = ordered or any(phase >= 0 for phase in mine)
                 first = waits[0][1] if first is None else first
         if first is not None and not ordered and any(completed[a] for a in ring.full.addresses):
-            raise Violation(
+            raise Unexplained(
                 "phase-lapped",
                 f"every wait on {ring.name} passes on the fresh barrier: the arrivals order nothing",
                 first,
@@ -193,13 +193,13 @@ def _orders(accesses: Accesses, completed: dict[int, int]) -> None:
             )
 
 
-def _order_groups(accesses: Accesses, ring: Ring) -> None:
+def _order_groups(accesses: Accesses, ring: RecoveredRing) -> None:
     """A group of warps waits as a whole: the waiters of two barriers are the same warps, or have none in common."""
     for one in ring.full.addresses:
         for other in ring.full.addresses:
             missing = [warp for warp in accesses.stages.seen[one] if warp not in accesses.stages.seen[other]]
             if missing and len(missing) < len(accesses.stages.seen[one]) and accesses.stages.seen[other]:
-                raise Violation(
+                raise Unexplained(
                     "phase-lapped",
                     f"warp {missing[0]} does not wait for {accesses.table.name[other]}, as the other warps of its "
                     f"group do",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sm90_verify.frontends.log.clock import Clock, joined
 from sm90_verify.frontends.log.state import Named, ReplayState
 from sm90_verify.frontends.log.synclog import Record
-from sm90_verify.frontends.log.violation import Violation
+from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx.limits import NAMED_BARRIERS, WARP
 
@@ -23,7 +23,7 @@ class Meetings(ReplayState):
         generation = self.syncs[warp]
         behind = [v for v in self.warps if self.syncs[v] < generation and self._next(v) is not None]
         if behind:
-            raise Violation(
+            raise Unexplained(
                 "named-barrier",
                 f"warp {warp} leaves its __syncthreads number {generation}, which warp {behind[0]} has not reached",
                 self._next(behind[0]) or index,
@@ -47,7 +47,7 @@ class Meetings(ReplayState):
     def _check_named(self, index: int, threads: int, number: int) -> Named:
         limit = WARP * (self.warps[-1] + 1)
         if number >= NAMED_BARRIERS or threads % WARP or not 0 < threads <= max(limit, WARP):
-            raise Violation(
+            raise Unexplained(
                 "named-barrier",
                 f"barrier {number} for {threads} threads: ids are 0 to {NAMED_BARRIERS - 1}, thread counts are "
                 f"multiples of {WARP} up to the {limit} threads of this CTA",
@@ -72,7 +72,7 @@ class Meetings(ReplayState):
         named.warps = [] if met.completes else [*named.warps, warp]
         self.witness.append((self.now, "named", index, threads))
         if met.violates:
-            raise Violation(*met.violates[0], index, (named.last,) * (named.last >= 0))
+            raise Unexplained(*met.violates[0], index, (named.last,) * (named.last >= 0))
         named.last = index
 
     def _named_sync(self, index: int, record: Record) -> None:
@@ -85,7 +85,7 @@ class Meetings(ReplayState):
             if other.kind == "named_barrier_arrive_and_wait" and other.values[1] == number
         ][: max(1, (threads - named.arrived) // WARP)]
         if len(together) * WARP + named.arrived < threads:
-            raise Violation(
+            raise Unexplained(
                 "named-barrier",
                 f"warp {record.warp} has left bar.sync {number}, {threads}, but only "
                 f"{len(together) * WARP + named.arrived} threads can have reached it",

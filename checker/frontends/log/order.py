@@ -31,18 +31,18 @@ from collections.abc import Callable, Sequence
 from sm90_verify.frontends.log import operations as does
 from sm90_verify.frontends.log.exit import check_exit
 from sm90_verify.frontends.log.meet import Meetings
-from sm90_verify.frontends.log.state import Barrier
+from sm90_verify.frontends.log.state import ReplayedBarrier
 from sm90_verify.frontends.log.synclog import Record
-from sm90_verify.frontends.log.table import Table
+from sm90_verify.frontends.log.table import BarrierTable
+from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.frontends.log.usage import WAITS
-from sm90_verify.frontends.log.violation import Violation
 from sm90_verify.spec.ptx.numbers import apply
 
 
 class Replay(Meetings):
-    """One pass over the records. `run` raises Violation at the first entry that no order explains."""
+    """One pass over the records. `run` raises Unexplained at the first entry that no order explains."""
 
-    def __init__(self, records: Sequence[Record], table: Table) -> None:
+    def __init__(self, records: Sequence[Record], table: BarrierTable) -> None:
         super().__init__(records, table)
         self.after: dict[str, Callable[[int, Record], None]] = {
             "cluster_barrier_init": self._init,
@@ -61,7 +61,7 @@ class Replay(Meetings):
     # ------------------------------------------------------------ the pass
 
     def run(self) -> None:
-        """Replays every entry; raises Violation."""
+        """Replays every entry; raises Unexplained."""
         for index, record in enumerate(self.records):
             warp = record.warp
             self.now = index
@@ -140,13 +140,13 @@ class Replay(Meetings):
         key = (warp, barrier.address)
         self.last_phase[key] = max(self.last_phase.get(key, -2), barrier.completed)
 
-    def _stuck(self, index: int, record: Record) -> Violation:
+    def _stuck(self, index: int, record: Record) -> Unexplained:
         barrier = self.barriers[record.values[0]]
         array = self.table.array[barrier.address]
         expected, pending, tx = barrier.state.expected, barrier.state.pending, barrier.state.tx
         name = self.table.name[barrier.address]
         if not barrier.state.alive:
-            return Violation("barrier-init", f"{name} is waited for before it is initialised", index, ())
+            return Unexplained("barrier-init", f"{name} is waited for before it is initialised", index, ())
         lacks = f"{pending} of {expected} arrivals are missing"
         if not pending and tx:
             lacks = f"its {expected} arrivals are there, but {tx} bytes are missing"
@@ -155,8 +155,8 @@ class Replay(Meetings):
             property_id, lacks = "arrival-count", "no number of lanes per arrival adds up to its count"
         wrong = self._wrong_expect(barrier)
         if property_id == "tx-count" and wrong is not None:
-            return Violation(property_id, f"{name}: {lacks}", wrong, (*barrier.history[-6:], index))
-        return Violation(
+            return Unexplained(property_id, f"{name}: {lacks}", wrong, (*barrier.history[-6:], index))
+        return Unexplained(
             property_id,
             f"the wait for {name} with parity {record.values[1]} cannot have returned by the warp's next entry: "
             f"phase {barrier.completed} is not complete, {lacks}",
@@ -174,7 +174,7 @@ class Replay(Meetings):
                 return False
         return True
 
-    def _force(self, barrier: Barrier) -> bool:
+    def _force(self, barrier: ReplayedBarrier) -> bool:
         """Completes the current phase with what may already have happened; False if that is not enough."""
         if barrier.address in self.forcing or not barrier.state.alive:
             return False
@@ -199,12 +199,12 @@ class Replay(Meetings):
         self.forcing.pop()
         return barrier.completed >= target
 
-    def _land(self, barrier: Barrier) -> None:
+    def _land(self, barrier: ReplayedBarrier) -> None:
         index, size, _ = barrier.landing.pop(0)
         self.witness.append((self.now, "land", index, size))
         self._take(barrier, apply(barrier.state, does.complete_tx(size)), index)
 
-    def _arrive_early(self, barrier: Barrier) -> bool:
+    def _arrive_early(self, barrier: ReplayedBarrier) -> bool:
         """One arrival whose window is open is taken now, the one with the earliest deadline."""
         if barrier.asynchronous:
             self._copied(barrier)
@@ -237,14 +237,14 @@ class Replay(Meetings):
                 expected, pending, tx = barrier.state.expected, barrier.state.pending, barrier.state.tx
                 property_id = "arrival-count" if pending else "tx-count"
                 lacks = f"{pending} of {expected} arrivals" if pending else f"{tx} bytes"
-                raise Violation(
+                raise Unexplained(
                     property_id,
                     f"the log ends while phase {barrier.completed} of {self.table.name[barrier.address]} lacks {lacks}",
                     barrier.history[-1],
                     tuple(barrier.history[-6:-1]),
                 )
             if barrier.landing:
-                raise Violation(
+                raise Unexplained(
                     "tx-count",
                     f"the load signals {self.table.name[barrier.address]}, which expects none of its bytes",
                     barrier.landing[0][0],
@@ -252,7 +252,7 @@ class Replay(Meetings):
                 )
         for number, named in enumerate(self.named):
             if named.arrived:
-                raise Violation(
+                raise Unexplained(
                     "named-barrier",
                     f"the log ends with {named.arrived} of {named.opened} threads arrived at barrier {number}",
                     named.last,

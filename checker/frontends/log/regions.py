@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from sm90_verify.frontends.log.clock import Region
+from sm90_verify.frontends.log.clock import LoadedRegion
 from sm90_verify.frontends.log.stages import operands_of_copies
 from sm90_verify.frontends.log.synclog import Record
-from sm90_verify.frontends.log.table import Table
+from sm90_verify.frontends.log.table import BarrierTable
 
 
 class Regions:
@@ -19,10 +19,10 @@ class Regions:
     from TMA loads.
     """
 
-    def __init__(self, records: Sequence[Record], table: Table) -> None:
+    def __init__(self, records: Sequence[Record], table: BarrierTable) -> None:
         self.records, self.table = records, table
-        self.size: dict[Region, int] = {}
-        self.places: dict[int, list[Region]] = defaultdict(list)
+        self.size: dict[LoadedRegion, int] = {}
+        self.places: dict[int, list[LoadedRegion]] = defaultdict(list)
         for record in records:
             if record.kind == "tma_load":
                 descriptor, full, start = record.values
@@ -34,9 +34,9 @@ class Regions:
         for address, full in self.copied.items():
             self.places[full].append((full, address))
         self.sources = list(dict.fromkeys(r.values[1] for r in records if r.kind == "tma_store"))
-        self._covering: dict[int, tuple[Region, ...]] = {}
-        self._overlapping: dict[Region, tuple[Region, ...]] = {}
-        self._stored_from: dict[Region, tuple[int, ...]] = {}
+        self._covering: dict[int, tuple[LoadedRegion, ...]] = {}
+        self._overlapping: dict[LoadedRegion, tuple[LoadedRegion, ...]] = {}
+        self._stored_from: dict[LoadedRegion, tuple[int, ...]] = {}
         self.inside = self._operands_from_tma()
 
     def _operands_from_tma(self) -> dict[int, bool]:
@@ -51,7 +51,7 @@ class Regions:
             votes[position] += times if self.covering(address) else -times
         return {position: votes[position] > 0 for position in (0, 1)}
 
-    def covering(self, address: int) -> tuple[Region, ...]:
+    def covering(self, address: int) -> tuple[LoadedRegion, ...]:
         """The regions in which an address lies."""
         found = self._covering.get(address)
         if found is None:
@@ -64,7 +64,7 @@ class Regions:
         ring = self.table.ring[full]
         return any(self.places.get(address) for address in ring.full.addresses)
 
-    def overlapping(self, region: Region) -> tuple[Region, ...]:
+    def overlapping(self, region: LoadedRegion) -> tuple[LoadedRegion, ...]:
         """The regions that have bytes in common with one, itself included."""
         found = self._overlapping.get(region)
         if found is None:
@@ -73,7 +73,7 @@ class Regions:
             self._overlapping[region] = found
         return found
 
-    def stored_from(self, region: Region) -> tuple[int, ...]:
+    def stored_from(self, region: LoadedRegion) -> tuple[int, ...]:
         """The addresses in a region from which the log stores by TMA."""
         found = self._stored_from.get(region)
         if found is None:

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sm90_verify.frontends.log.synclog import Record
-from sm90_verify.frontends.log.table import Array, Ring, Table
+from sm90_verify.frontends.log.table import BarrierTable, RecoveredArray, RecoveredRing
+from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.frontends.log.usage import COPY_ARRIVAL, WAITS, WGMMA
-from sm90_verify.frontends.log.violation import Violation
 from sm90_verify.spec.ptx.limits import WARP, WARPGROUP
 
 COLLECTIVE = ("warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_wait", *WGMMA)
@@ -28,14 +28,14 @@ group of warps.
 Program = dict[int, list[int]]
 
 
-def check_before(records: Sequence[Record], program: Program, table: Table) -> None:
-    """The rules that hold whatever the replay finds; raises Violation."""
+def check_before(records: Sequence[Record], program: Program, table: BarrierTable) -> None:
+    """The rules that hold whatever the replay finds; raises Unexplained."""
     check_collectives(records, program)
     check_init_fences(records, program, table)
 
 
 def check_after(
-    records: Sequence[Record], program: Program, table: Table, observed: dict[tuple[int, int], int]
+    records: Sequence[Record], program: Program, table: BarrierTable, observed: dict[tuple[int, int], int]
 ) -> None:
     """The rules about pipelines; `observed`: (warp, barrier) -> last phase that the warp has waited for."""
     for ring in table.rings:
@@ -69,7 +69,7 @@ def check_collectives(records: Sequence[Record], program: Program) -> None:
         odd = next(w for w in warps if (texts[w][step] if step < len(texts[w]) else None) != usual)
         at = own[odd][step] if step < len(own[odd]) else (program[odd][-1] if program.get(odd) else own[warps[0]][step])
         what = _text(texts[odd][step]) if step < len(texts[odd]) else "no more"
-        raise Violation(
+        raise Unexplained(
             "deadlock",
             f"warp {odd} executes {what} where the other warps of warpgroup {group} execute "
             f"{_text(usual) if usual else 'no more'}: the instruction needs all four warps",
@@ -83,7 +83,7 @@ def _text(entry: tuple[str, tuple[int, ...]]) -> str:
     return f"{kind}({', '.join(map(str, values))})"
 
 
-def check_init_fences(records: Sequence[Record], program: Program, table: Table) -> None:
+def check_init_fences(records: Sequence[Record], program: Program, table: BarrierTable) -> None:
     """An init is followed by a fence.mbarrier_init of the same thread before it first synchronises.
 
     A log of a single CTA without any such fence is accepted: the generic proxy alone does not need it.
@@ -103,7 +103,7 @@ def check_init_fences(records: Sequence[Record], program: Program, table: Table)
                 following = index
                 break
         if pending:
-            raise Violation(
+            raise Unexplained(
                 "barrier-init",
                 f"{table.name[records[pending[0]].values[0]]} is initialised, and its thread goes on without "
                 "fence.mbarrier_init: other threads and the TMA unit may not see it",
@@ -115,7 +115,7 @@ def check_init_fences(records: Sequence[Record], program: Program, table: Table)
 # ---------------------------------------------------------------- pipelines
 
 
-def _waits_on(records: Sequence[Record], indices: list[int], array: Array) -> list[tuple[int, int]]:
+def _waits_on(records: Sequence[Record], indices: list[int], array: RecoveredArray) -> list[tuple[int, int]]:
     """(entry, stage) of the waits on an array, a try_wait and the wait that finishes it counted once."""
     stage = {address: n for n, address in enumerate(array.addresses)}
     found: list[tuple[int, int]] = []
@@ -130,7 +130,7 @@ def _waits_on(records: Sequence[Record], indices: list[int], array: Array) -> li
     return found
 
 
-def check_stage_order(records: Sequence[Record], program: Program, ring: Ring) -> None:
+def check_stage_order(records: Sequence[Record], program: Program, ring: RecoveredRing) -> None:
     """A warp that acquires or consumes every phase of a ring waits for its stages in turn."""
     assert ring.empty is not None
     roles = [(w, ring.empty) for w in _fillers(ring)]
@@ -141,7 +141,7 @@ def check_stage_order(records: Sequence[Record], program: Program, ring: Ring) -
         waits = _waits_on(records, program[warp], array)
         for (before, one), (index, other) in itertools.pairwise(waits):
             if other != (one + 1) % len(array.addresses):
-                raise Violation(
+                raise Unexplained(
                     "phase-lapped",
                     f"warp {warp} waits for stage {other} of {ring.name} after stage {one}: a pipeline state "
                     "moves by one stage, so a stage is left out or taken twice",
@@ -150,7 +150,7 @@ def check_stage_order(records: Sequence[Record], program: Program, ring: Ring) -
                 )
 
 
-def _fillers(ring: Ring) -> tuple[int, ...]:
+def _fillers(ring: RecoveredRing) -> tuple[int, ...]:
     """The warps that wait until each stage is empty, every time: the only one, or all that arrive in every phase."""
     assert ring.empty is not None
     arrivals = ring.full.arrivals
@@ -160,7 +160,7 @@ def _fillers(ring: Ring) -> tuple[int, ...]:
     return tuple(w for w in ring.empty.waiters if every and w in ring.full.arrivers)
 
 
-def check_turns(records: Sequence[Record], program: Program, ring: Ring) -> None:
+def check_turns(records: Sequence[Record], program: Program, ring: RecoveredRing) -> None:
     """A group of an OrderedSequenceBarrier (sm90_pipeline.hpp:1320-1345) passes the turn on once per turn.
 
     The first group need not wait for its first turn.
@@ -173,7 +173,7 @@ def check_turns(records: Sequence[Record], program: Program, ring: Ring) -> None
                 waits += record.kind == "cluster_barrier_wait"
                 arrivals += record.kind == "cluster_barrier_arrive"
                 if arrivals > waits + 1:
-                    raise Violation(
+                    raise Unexplained(
                         "arrival-count",
                         f"warp {warp} passes the turn of {ring.name} on for the {arrivals}. time and has waited for it "
                         f"{waits} times",
@@ -182,7 +182,7 @@ def check_turns(records: Sequence[Record], program: Program, ring: Ring) -> None
                     )
 
 
-def check_first_lap(records: Sequence[Record], table: Table, ring: Ring) -> None:
+def check_first_lap(records: Sequence[Record], table: BarrierTable, ring: RecoveredRing) -> None:
     """A producer either acquires all stages in the first lap, where the wait passes on the fresh barrier, or none."""
     assert ring.empty is not None
     first: dict[tuple[int, ...], tuple[int, bool]] = {}
@@ -196,7 +196,7 @@ def check_first_lap(records: Sequence[Record], table: Table, ring: Ring) -> None
     if any(acquired for _, acquired in first.values()):
         for (full, _), (index, acquired) in first.items():
             if not acquired:
-                raise Violation(
+                raise Unexplained(
                     "race",
                     f"the first load for {table.name[full]} is issued without producer_acquire, with which the other "
                     "stages are loaded",
@@ -205,7 +205,7 @@ def check_first_lap(records: Sequence[Record], table: Table, ring: Ring) -> None
                 )
 
 
-def check_bystanders(records: Sequence[Record], program: Program, ring: Ring) -> None:
+def check_bystanders(records: Sequence[Record], program: Program, ring: RecoveredRing) -> None:
     """Who waits for a stage to be empty fills it: the ring does not wait for any other warp, and can lap it."""
     assert ring.empty is not None
     for warp in ring.empty.waiters:
@@ -213,7 +213,7 @@ def check_bystanders(records: Sequence[Record], program: Program, ring: Ring) ->
         if not any(
             a in ring.full.addresses for r in own for a in r.values[: 2 if r.kind == "tma_load" else 1] if fills(r)
         ):
-            raise Violation(
+            raise Unexplained(
                 "phase-lapped",
                 f"warp {warp} waits for a stage of {ring.name} to be empty and never fills one: nothing keeps the "
                 "barrier from being two phases ahead of it",
@@ -226,7 +226,7 @@ def check_bystanders(records: Sequence[Record], program: Program, ring: Ring) ->
             )
 
 
-def check_strangers(records: Sequence[Record], program: Program, ring: Ring) -> None:
+def check_strangers(records: Sequence[Record], program: Program, ring: RecoveredRing) -> None:
     """If the warps that arrive at the full barriers acquire the stages, one that hardly ever does either is a
     stranger.
     """
@@ -238,7 +238,7 @@ def check_strangers(records: Sequence[Record], program: Program, ring: Ring) -> 
     producers = [len(arrivals[w]) for w in arrivals if w in ring.empty.waiters]
     for warp, own in arrivals.items():
         if producers and warp not in ring.empty.waiters and own and len(own) * RARE <= min(producers):
-            raise Violation(
+            raise Unexplained(
                 "arrival-count",
                 f"warp {warp} arrives for a stage of {ring.name} {len(own)} times and never acquires one, in the "
                 "place of a warp that does",
@@ -247,7 +247,7 @@ def check_strangers(records: Sequence[Record], program: Program, ring: Ring) -> 
             )
 
 
-def check_copies(records: Sequence[Record], program: Program, ring: Ring, table: Table) -> None:
+def check_copies(records: Sequence[Record], program: Program, ring: RecoveredRing, table: BarrierTable) -> None:
     """A warp that fills stages by cp.async acquires a stage, copies, makes its phase wait for the copies, and arrives,
     which with .noinc is one.
 
@@ -272,7 +272,7 @@ def check_copies(records: Sequence[Record], program: Program, ring: Ring, table:
                 continue
             elif kind == COPY_ARRIVAL:
                 if address not in acquired and (address in arrived or first_lap):
-                    raise Violation(
+                    raise Unexplained(
                         "race",
                         f"warp {warp} copies to the stage of {table.name[address]} by cp.async and has not waited "
                         "until it is empty, as it does for the others",
@@ -285,7 +285,7 @@ def check_copies(records: Sequence[Record], program: Program, ring: Ring, table:
                     acquired.discard(address)
             elif "_arrive" in kind and address in table.delayed:
                 if address not in copied:
-                    raise Violation(
+                    raise Unexplained(
                         "stale-read",
                         f"warp {warp} arrives for the stage of {table.name[address]} without cp.async.mbarrier.arrive, "
                         "with which it arrives for the others: the phase does not wait for its copies",
@@ -307,7 +307,7 @@ def _acquires_at_first(records: Sequence[Record], own: list[int], stages: dict[i
     return False
 
 
-def _at(record: Record, ring: Ring) -> bool:
+def _at(record: Record, ring: RecoveredRing) -> bool:
     plain = "expect_tx" not in record.kind
     return plain and record.values[0] in ring.full.addresses
 
@@ -317,7 +317,7 @@ def fills(record: Record) -> bool:
     return record.kind == "tma_load" or "arrive" in record.kind or "expect" in record.kind
 
 
-def check_tail(program: Program, table: Table, observed: dict[tuple[int, int], int]) -> None:
+def check_tail(program: Program, table: BarrierTable, observed: dict[tuple[int, int], int]) -> None:
     """A producer that waits for the last release of some stages waits for that of all; peers may still signal the
     others.
     """
@@ -328,7 +328,9 @@ def check_tail(program: Program, table: Table, observed: dict[tuple[int, int], i
             _check_tail_of(warp, ring, program, table, observed)
 
 
-def _check_tail_of(warp: int, ring: Ring, program: Program, table: Table, observed: dict[tuple[int, int], int]) -> None:
+def _check_tail_of(
+    warp: int, ring: RecoveredRing, program: Program, table: BarrierTable, observed: dict[tuple[int, int], int]
+) -> None:
     assert ring.empty is not None
     left = {}
     for address in ring.empty.addresses:
@@ -336,7 +338,7 @@ def _check_tail_of(warp: int, ring: Ring, program: Program, table: Table, observ
         left[address] = completed - 1 - observed.get((warp, address), -1)
     behind = [address for address, count in left.items() if count > 0]
     if behind and len(behind) < sum(observed.get((warp, a), -1) >= 0 or a in behind for a in left):
-        raise Violation(
+        raise Unexplained(
             "exit-hazard",
             f"warp {warp} exits without waiting for the last release of {table.name[behind[0]]}, although it "
             "waits for that of other stages: the producer_tail is cut short",

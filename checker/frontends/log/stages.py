@@ -11,12 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from sm90_verify.frontends.log.synclog import Record
-from sm90_verify.frontends.log.table import Table
+from sm90_verify.frontends.log.table import BarrierTable
+from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.frontends.log.usage import WAITS, WGMMA
-from sm90_verify.frontends.log.violation import Violation
 
 
-def operands_of_copies(records: Sequence[Record], table: Table) -> dict[int, int]:
+def operands_of_copies(records: Sequence[Record], table: BarrierTable) -> dict[int, int]:
     """Address of a wgmma operand -> full barrier of its stage, for rings that cp.async fills.
 
     Such copies are not logged: the stage is the one that the warp has last waited for, in most of the operand's uses.
@@ -34,9 +34,9 @@ def operands_of_copies(records: Sequence[Record], table: Table) -> dict[int, int
 
 
 class Stages:
-    """What each warp has waited for and released so far; every method raises Violation."""
+    """What each warp has waited for and released so far; every method raises Unexplained."""
 
-    def __init__(self, records: Sequence[Record], table: Table) -> None:
+    def __init__(self, records: Sequence[Record], table: BarrierTable) -> None:
         self.records, self.table = records, table
         self.observed: Counter[tuple[int, int]] = Counter()
         """(warp, full barrier) -> phases that the warp has waited for."""
@@ -64,7 +64,7 @@ class Stages:
             return
         if address in ring.full.addresses:
             if phase < 0:
-                raise Violation(
+                raise Unexplained(
                     "phase-lapped",
                     f"the wait for {self.table.name[address]} passes on the fresh barrier, before anything was loaded",
                     index,
@@ -79,8 +79,8 @@ class Stages:
             self.waited_at[key] = index
         self.direct[key] = phase
 
-    def _again(self, index: int, warp: int, address: int, phase: int, earlier: int) -> Violation:
-        return Violation(
+    def _again(self, index: int, warp: int, address: int, phase: int, earlier: int) -> Unexplained:
+        return Unexplained(
             "phase-lapped",
             f"the wait for {self.table.name[address]} passes on phase {phase}, which warp {warp} has already "
             "waited for and used: it is meant for a later one",
@@ -99,7 +99,7 @@ class Stages:
         """The warp arrives at the empty barrier of a stage."""
         waits = warp in self.table.array[full].waiters
         if waits and not self.holds(warp, full):
-            raise Violation(
+            raise Unexplained(
                 "stale-read",
                 f"warp {warp} releases the stage of {self.table.name[full]} for the "
                 f"{self.released[warp, empty] + 1}. time and has waited for it {self.observed[warp, full]} times",
@@ -121,7 +121,7 @@ class Stages:
             return
         full = self.table.partner[empty]
         if self.direct.get((warp, full), -1) != phase:
-            raise Violation(
+            raise Unexplained(
                 "stale-read",
                 f"warp {warp} releases phase {phase} of the stage of {self.table.name[full]}, but the phase that "
                 f"it waited for is {self.direct.get((warp, full), -1)}",
@@ -135,7 +135,7 @@ class Stages:
         acquired = self.direct.get((warp, empty), -1)
         plain = "expect_tx" not in self.records[index].kind
         if plain and phase and warp in self.table.array[empty].waiters and acquired < phase - 1:
-            raise Violation(
+            raise Unexplained(
                 "race",
                 f"warp {warp} arrives in phase {phase} of {self.table.name[full]}, but the last release of the "
                 f"stage that it has waited for is that of phase {acquired}",

@@ -14,16 +14,16 @@ from sm90_verify.frontends.log import operations as does
 from sm90_verify.frontends.log.access import Accesses
 from sm90_verify.frontends.log.clock import Clock, joined
 from sm90_verify.frontends.log.synclog import Record
-from sm90_verify.frontends.log.table import Table
+from sm90_verify.frontends.log.table import BarrierTable
+from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.frontends.log.usage import EXPECTS
-from sm90_verify.frontends.log.violation import Violation
 from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx.limits import NAMED_BARRIERS
 from sm90_verify.spec.ptx.numbers import DEAD, Applied, apply
 
 
 @dataclass
-class Barrier:
+class ReplayedBarrier:
     """A barrier during the replay: `completed` phases so far, and what the current phase has seen."""
 
     address: int
@@ -54,9 +54,9 @@ class Named:
 
 
 class ReplayState(ABC):
-    """Barriers, clocks and positions during the replay; every method raises Violation."""
+    """Barriers, clocks and positions during the replay; every method raises Unexplained."""
 
-    def __init__(self, records: Sequence[Record], table: Table) -> None:
+    def __init__(self, records: Sequence[Record], table: BarrierTable) -> None:
         self.records = records
         self.table = table
         self.warps = sorted({record.warp for record in records})
@@ -73,7 +73,7 @@ class ReplayState(ABC):
         width = len(slot) + len(addresses)
         self.clock: dict[int, Clock] = {warp: [-1] * len(slot) + [0] * len(addresses) for warp in self.warps}
         self.no_clock: Clock = [-1] * len(slot) + [0] * (width - len(slot))
-        self.barriers = {address: Barrier(address) for address in addresses}
+        self.barriers = {address: ReplayedBarrier(address) for address in addresses}
         self.named = [Named() for _ in range(NAMED_BARRIERS)]
         self.syncs = dict.fromkeys(self.warps, 0)
         self.has_sync = any(record.kind == "syncthreads" for record in records)
@@ -85,7 +85,7 @@ class ReplayState(ABC):
         self.accesses = Accesses(records, table, self.program, slot, self.phase_slot)
 
     @abstractmethod
-    def _force(self, barrier: Barrier) -> bool:
+    def _force(self, barrier: ReplayedBarrier) -> bool:
         """Completes the current phase with what may already have happened; False if that is not enough."""
 
     @abstractmethod
@@ -103,15 +103,15 @@ class ReplayState(ABC):
 
     # ------------------------------------------------------------ operations on one barrier
 
-    def _barrier(self, index: int, address: int) -> Barrier:
+    def _barrier(self, index: int, address: int) -> ReplayedBarrier:
         barrier = self.barriers.get(address)
         if barrier is None:
-            raise Violation(
+            raise Unexplained(
                 "barrier-init", f"the barrier at {address} is used, but the log never initialises it", index, ()
             )
         return barrier
 
-    def _take(self, barrier: Barrier, applied: Applied, index: int | None) -> None:
+    def _take(self, barrier: ReplayedBarrier, applied: Applied, index: int | None) -> None:
         """Takes over what an operation does, or raises what it violates."""
         if index is not None:
             barrier.history.append(index)
@@ -121,7 +121,7 @@ class ReplayState(ABC):
             if property_id == "tx-count":
                 wrong = self._wrong_expect(barrier)
                 at = at if wrong is None else wrong
-            raise Violation(
+            raise Unexplained(
                 property_id,
                 f"{self.table.name[barrier.address]}, phase {barrier.completed}: {because}",
                 at,
@@ -131,7 +131,7 @@ class ReplayState(ABC):
         if applied.completes:
             if barrier.landing and barrier.landing[0][2] <= barrier.completed:
                 wrong = self._wrong_expect(barrier)
-                raise Violation(
+                raise Unexplained(
                     "tx-count",
                     f"phase {barrier.completed} of {self.table.name[barrier.address]} completes although a load "
                     "for it is under way: its bytes are not expected before the last arrival",
@@ -147,7 +147,7 @@ class ReplayState(ABC):
             for warp in list(barrier.waiting):
                 self._pass_if_open(warp, barrier)
 
-    def _wrong_expect(self, barrier: Barrier) -> int | None:
+    def _wrong_expect(self, barrier: ReplayedBarrier) -> int | None:
         """The last entry of the barrier that expects other bytes than the phases of its ring usually do."""
         usual = self.table.ring[barrier.address].bytes
         wrong = [i for i in barrier.history if self.records[i].kind in EXPECTS and self.records[i].values[1] != usual]
@@ -161,7 +161,7 @@ class ReplayState(ABC):
         barrier.init = index
         used = array.arrivals is not None and bool(array.arrivers)
         if used and array.arrivals and record.values[1] != array.count:
-            raise Violation(
+            raise Unexplained(
                 "arrival-count",
                 f"{self.table.name[barrier.address]} is initialised with {record.values[1]} and the other stages "
                 f"of the ring with {array.count}: the arrivals of a phase cannot be right for both",
@@ -169,7 +169,7 @@ class ReplayState(ABC):
                 (),
             )
         if array.arrivals is None:
-            raise Violation(
+            raise Unexplained(
                 "arrival-count",
                 f"{self.table.name[barrier.address]} expects {array.count} arrivals, and no number of lanes per logged "
                 "arrival adds up to that",
@@ -195,7 +195,7 @@ class ReplayState(ABC):
         array = self.table.array.get(record.values[0])
         return array.arrivals.lanes if array and array.arrivals else 1
 
-    def _once(self, barrier: Barrier) -> bool:
+    def _once(self, barrier: ReplayedBarrier) -> bool:
         """Whether each warp arrives at most once per phase: there are enough of them."""
         array = self.table.array[barrier.address]
         return array.arrivals is not None and array.arrivals.logged + array.arrivals.leaders <= len(array.arrivers)
@@ -207,14 +207,14 @@ class ReplayState(ABC):
             return
         self._count_arrival(self._barrier(index, record.values[0]), index, record)
 
-    def _count_arrival(self, barrier: Barrier, index: int, record: Record) -> None:
+    def _count_arrival(self, barrier: ReplayedBarrier, index: int, record: Record) -> None:
         lanes, warp = self._lanes(record), record.warp
         self._check_visible(index, warp, barrier)
         again = warp in barrier.arrived and self._once(barrier)
         if again or barrier.state.pending < lanes:
             completed = self._force(barrier)
             if again and not completed:
-                raise Violation(
+                raise Unexplained(
                     "arrival-count",
                     f"warp {warp} arrives twice in phase {barrier.completed} of {self.table.name[barrier.address]}, "
                     f"which still lacks {barrier.state.pending} of {barrier.state.expected} arrivals",
@@ -243,7 +243,7 @@ class ReplayState(ABC):
             self.witness.append((self.now, "delay", index, lanes))
             self._take(barrier, does.cp_async_arrive(barrier.state, lanes), index)
 
-    def _copied(self, barrier: Barrier) -> None:
+    def _copied(self, barrier: ReplayedBarrier) -> None:
         """The copies of the oldest open cp.async arrival are done."""
         index = barrier.asynchronous.pop(0)
         record = self.records[index]
@@ -272,10 +272,10 @@ class ReplayState(ABC):
         phase = self.accesses.filled[record.values[1], record.values[2]]
         barrier.landing.append((index, self.table.box_bytes.get(record.values[0], 0), phase))
 
-    def _check_visible(self, index: int, warp: int, barrier: Barrier) -> None:
+    def _check_visible(self, index: int, warp: int, barrier: ReplayedBarrier) -> None:
         """The init must be ordered before the use, by the __syncthreads that the log shows."""
         if barrier.init < 0:
-            raise Violation(
+            raise Unexplained(
                 "barrier-init",
                 f"{self.table.name[barrier.address]} is used before it is initialised",
                 index,
@@ -283,7 +283,7 @@ class ReplayState(ABC):
             )
         owner = self.records[barrier.init].warp
         if self.has_sync and owner != warp and self.clock[warp][self.slot[owner]] < barrier.init:
-            raise Violation(
+            raise Unexplained(
                 "barrier-init",
                 f"nothing orders the initialisation of {self.table.name[barrier.address]} before this use: "
                 "no __syncthreads lies between them",
@@ -301,7 +301,7 @@ class ReplayState(ABC):
         barrier.waiting.append(record.warp)
         self._pass_if_open(record.warp, barrier)
 
-    def _pass_if_open(self, warp: int, barrier: Barrier) -> None:
+    def _pass_if_open(self, warp: int, barrier: ReplayedBarrier) -> None:
         index = self.open[warp]
         assert index is not None
         parity = self.records[index].values[1]
@@ -312,7 +312,7 @@ class ReplayState(ABC):
         key = (warp, barrier.address)
         last = self.last_phase.get(key, -1)
         if phase < last:
-            raise Violation(
+            raise Unexplained(
                 "phase-lapped",
                 f"the wait for {self.table.name[barrier.address]} with parity {parity} passes on phase {phase}, after "
                 f"warp {warp} has already asked for phase {last}",

@@ -33,7 +33,7 @@ BARRIER_BYTES = 8
 
 
 @dataclass(frozen=True)
-class Array:
+class RecoveredArray:
     """Consecutive barriers with one purpose: their addresses in stage order, their count, what a phase consists of.
 
     `arrivals` is None if no number of lanes makes the logged arrivals add up to the count.
@@ -47,13 +47,13 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Ring:
+class RecoveredRing:
     """A pipeline's barriers. `empty` is None for an OrderedSequenceBarrier, whose barriers are all in `full`."""
 
     name: str
     pipeline: str
-    full: Array
-    empty: Array | None
+    full: RecoveredArray
+    empty: RecoveredArray | None
     bytes: int
     copied: bool = False
     """Whether cp.async fills the stages, and no TMA load does."""
@@ -65,10 +65,10 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Table:
+class BarrierTable:
     """What the log's barriers are for."""
 
-    rings: tuple[Ring, ...]
+    rings: tuple[RecoveredRing, ...]
     cluster: bool
     box_bytes: dict[int, int]
     """TMA descriptor -> bytes of one load."""
@@ -76,15 +76,15 @@ class Table:
     """Barrier address -> how a trace calls it."""
     partner: dict[int, int] = field(default_factory=dict)
     """Address of full[i] -> empty[i] and back."""
-    array: dict[int, Array] = field(default_factory=dict)
-    ring: dict[int, Ring] = field(default_factory=dict)
+    array: dict[int, RecoveredArray] = field(default_factory=dict)
+    ring: dict[int, RecoveredRing] = field(default_factory=dict)
     roles: dict[int, str] = field(default_factory=dict)
     """Warp -> role."""
     delayed: frozenset[int] = frozenset()
     """Barriers whose cp.async arrivals hold up a phase and are no part of its count."""
 
 
-def recover(records: Sequence[Record]) -> Table:
+def recover(records: Sequence[Record]) -> BarrierTable:
     """The table of a log's barriers, rings in the order of their initialisation."""
     use = usage(records)
     cluster = any(addresses_a_peer(r) for r in records)
@@ -93,7 +93,7 @@ def recover(records: Sequence[Record]) -> Table:
         rings.append(_ring(full, empty, use, cluster))
     named = _with_names(rings, use)
     boxes = box_bytes([ring.full.addresses for ring in named], use)
-    table = Table(tuple(named), cluster, boxes, delayed=frozenset(use.delayed))
+    table = BarrierTable(tuple(named), cluster, boxes, delayed=frozenset(use.delayed))
     for ring in named:
         for part, array in (("full", ring.full), ("empty", ring.empty)):
             for stage, address in enumerate(array.addresses if array else ()):
@@ -178,7 +178,7 @@ def _alike(one: int, other: int, use: Usage) -> bool:
     return use.inits[one] == use.inits[other] and use.issuers.get(one) == use.issuers.get(other)
 
 
-def _ring(full: list[int], empty: list[int], use: Usage, cluster: bool) -> Ring:
+def _ring(full: list[int], empty: list[int], use: Usage, cluster: bool) -> RecoveredRing:
     if empty and any(a in use.loads or a in use.expects for a in empty):
         full, empty = empty, full
     full_array = _array(full, use, cluster, bool(empty), {})
@@ -201,7 +201,7 @@ def _ring(full: list[int], empty: list[int], use: Usage, cluster: bool) -> Ring:
         pipeline = "PipelineTransactionAsync" if expected else "PipelineAsync"
     size = expected.most_common(1)[0][0] if expected else 0
     copied = any(a in use.copiers for a in full) and not any(a in use.loads for a in full)
-    return Ring("", pipeline, full_array, empty_array, size, copied)
+    return RecoveredRing("", pipeline, full_array, empty_array, size, copied)
 
 
 def _takes_turns(addresses: list[int], use: Usage) -> bool:
@@ -211,7 +211,7 @@ def _takes_turns(addresses: list[int], use: Usage) -> bool:
     return not any(use.arrivals.get(a, Counter()).keys() & use.waits.get(a, Counter()).keys() for a in addresses)
 
 
-def _array(addresses: list[int], use: Usage, cluster: bool, paired: bool, phases: dict[int, float]) -> Array:
+def _array(addresses: list[int], use: Usage, cluster: bool, paired: bool, phases: dict[int, float]) -> RecoveredArray:
     warps: Counter[int] = Counter()
     waiters: Counter[int] = Counter()
     for address in addresses:
@@ -228,14 +228,14 @@ def _array(addresses: list[int], use: Usage, cluster: bool, paired: bool, phases
         if best is None or rank > best[0]:
             best = (rank, count, arrivals)
     assert best is not None
-    return Array(tuple(addresses), best[1], best[2], tuple(sorted(waiters)), tuple(sorted(warps)))
+    return RecoveredArray(tuple(addresses), best[1], best[2], tuple(sorted(waiters)), tuple(sorted(warps)))
 
 
 # ---------------------------------------------------------------- names
 
 
-def _with_names(rings: list[Ring], use: Usage) -> list[Ring]:
-    named: list[Ring] = []
+def _with_names(rings: list[RecoveredRing], use: Usage) -> list[RecoveredRing]:
+    named: list[RecoveredRing] = []
     math = {warp for warp, kinds in use.kinds.items() if any(kind in kinds for kind in WGMMA)}
     taken: Counter[str] = Counter()
     for ring in rings:
@@ -254,7 +254,7 @@ def _with_names(rings: list[Ring], use: Usage) -> list[Ring]:
     return named
 
 
-def _roles(use: Usage, table: Table) -> dict[int, str]:
+def _roles(use: Usage, table: BarrierTable) -> dict[int, str]:
     """Role of each warp: consumer of a warpgroup that issues wgmma, loader or other producer of a ring,
     or idle.
     """

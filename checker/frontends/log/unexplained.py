@@ -1,10 +1,12 @@
-"""What a check of a log raises: the property, the sentence, and the entries to blame, the guilty one first."""
+"""What a check of a log raises: that no order explains an entry, by which property, and the entries to blame."""
 
 from __future__ import annotations
 
 
-class Violation(Exception):
-    """`record` is the guilty entry (an index into the records), `related` earlier entries that explain it."""
+class Unexplained(Exception):
+    """No order explains the log. `record` is the guilty entry (an index into the records), `related` earlier entries
+    that explain it.
+    """
 
     def __init__(self, property_id: str, because: str, record: int, related: tuple[int, ...]) -> None:
         super().__init__(because)
