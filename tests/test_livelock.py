@@ -11,7 +11,7 @@ from sm90_verify.counterexample.trace import initial_state
 from sm90_verify.counterexample.waiting import reproduces
 from sm90_verify.engines.check import check, check_machine
 from sm90_verify.engines.search import engine as search_engine
-from sm90_verify.engines.search.bounds import Bounds
+from sm90_verify.engines.search.bounds import SearchBounds
 from sm90_verify.engines.search.explore import Search, explore
 from sm90_verify.engines.search.packed import pack
 from sm90_verify.engines.search.symmetry import find_groups
@@ -303,7 +303,7 @@ def test_a_copy_in_flight_lands_when_nothing_is_left_but_failing_tests():
     (blocked,) = check(PollsForACopy(expected=128), command="spec").findings[0].trace.blocked
     assert blocked.missing == "64 bytes are still expected"
     machine = compile_kernel(trace(PollsBeforeTheLast()))
-    search = Search(pack(machine, exchange=True), Bounds(), False)
+    search = Search(pack(machine, exchange=True), SearchBounds(), False)
     search.reduced = True
     search.run()
     lands = [
@@ -478,7 +478,7 @@ def test_copies_land_where_bytes_are_about_to_be_expected_only_if_no_arrival_is_
         packed = pack(machine, exchange=True)
         if drained is not None:
             packed = packed._replace(drained=tuple((lambda state: drained) for _ in packed.drained))
-        search = Search(packed, Bounds(), False)
+        search = Search(packed, SearchBounds(), False)
         search.reduced = True
         return search.run().states
 

@@ -35,7 +35,7 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.expr import Lit, evaluate
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 from sm90_verify.spec.ptx.mbarrier import TX_WIDTH
-from sm90_verify.spec.ptx.numbers import Barrier, Breach
+from sm90_verify.spec.ptx.numbers import Breach, KnownBarrier
 
 MENU = menu(cluster=True)
 
@@ -150,7 +150,7 @@ def random_states(seed: int, many: int) -> list[dict[str, int]]:
 
 def by_the_spec(one: Operation, state: dict[str, int], keep: int) -> tuple[int, dict[str, int]]:
     """What `step` should answer, and the next state, by evaluating the Step on the state's numbers."""
-    barrier = Barrier.of_words(state)
+    barrier = KnownBarrier.of_words(state)
     unseen = Lit(state["unseen"], GHOSTS["unseen"])
     other = one.verb.endswith(".parity") and not evaluate(meant(one, Lit(barrier.phase, 1), unseen), {})
     reference = Reference(barrier, state["unseen"], {0: state["age"]}, 1)

@@ -15,7 +15,7 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.expr import Expr, Field, evaluate
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 from sm90_verify.spec.ptx.mbarrier import TX_WIDTH, Mbarrier
-from sm90_verify.spec.ptx.numbers import DEAD, WIDTHS, Barrier, apply, signed_tx
+from sm90_verify.spec.ptx.numbers import DEAD, WIDTHS, KnownBarrier, apply, signed_tx
 from sm90_verify.spec.ptx.signals import CompleteTx, CpAsyncArrive, OnBarrier, naming_option
 from sm90_verify.spec.ptx.step import Step
 
@@ -27,7 +27,7 @@ bits = st.integers(0, 1)
 arrivals = st.one_of(st.integers(0, 5), st.sampled_from([COUNT_LIMIT - 1, COUNT_LIMIT]))
 sizes = st.one_of(st.integers(0, 3), st.sampled_from([16, 2048, COUNT_LIMIT - 1, COUNT_LIMIT, COUNT_LIMIT + 1]))
 txs = st.builds(lambda size, sign: size * sign, sizes, st.sampled_from([1, -1]))
-barriers = st.builds(Barrier, bits, bits, arrivals, arrivals, txs, bits)
+barriers = st.builds(KnownBarrier, bits, bits, arrivals, arrivals, txs, bits)
 """Also those that no program can bring about."""
 phases = st.integers(0, 20)
 far = st.sampled_from([-1, -1, 0, 1])
@@ -106,7 +106,7 @@ def test_every_record_has_been_tried():
 
 @given(barriers)
 def test_a_barrier_and_its_words_say_the_same(barrier):
-    assert Barrier.of_words({**barrier.words(), "other": 7}) == barrier
+    assert KnownBarrier.of_words({**barrier.words(), "other": 7}) == barrier
     assert {name: evaluate(getattr(barrier.constants(), name), {}) for name in WIDTHS} == barrier.words()
     assert all(getattr(barrier.constants(), name).width == width for name, width in WIDTHS.items())
 
@@ -115,29 +115,29 @@ def test_the_tx_count_is_signed_up_to_the_ends_of_its_word():
     half = 1 << TX_WIDTH - 1
     assert [signed_tx(word) for word in (0, half - 1, half, 2 * half - 1)] == [0, half - 1, -half, -1]
     for tx in (half - 1, -half):
-        assert Barrier.of_words(Barrier(1, 0, 1, 1, tx, 1).words()).tx == tx
+        assert KnownBarrier.of_words(KnownBarrier(1, 0, 1, 1, tx, 1).words()).tx == tx
     for tx in (half, -half - 1):
         with pytest.raises(SpecError, match="a tx-count of"):
-            apply(Barrier(1, 0, 1, 1, tx, 1), op.Arrive(""))
+            apply(KnownBarrier(1, 0, 1, 1, tx, 1), op.Arrive(""))
     with pytest.raises(SpecError, match="does not fit 20 bits"):
-        apply(Barrier.initialised(1), op.Arrive("", COUNT_LIMIT + 1))
+        apply(KnownBarrier.initialised(1), op.Arrive("", COUNT_LIMIT + 1))
 
 
-def properties(barrier: Barrier, operation: OnBarrier, *rest: int) -> list[str]:
+def properties(barrier: KnownBarrier, operation: OnBarrier, *rest: int) -> list[str]:
     return [one.property for one in apply(barrier, operation, True, *rest).violates]
 
 
 @pytest.mark.parametrize("expects", [lambda n: op.Transaction("", n), lambda n: op.Arrive("", 1, n)])
 def test_the_tx_count_may_reach_its_limit_and_not_pass_it(expects):
     """9.7.13.15.2: +-(2^20-1) bytes."""
-    b = Barrier.initialised(2)._replace(tx=COUNT_LIMIT - 16)
+    b = KnownBarrier.initialised(2)._replace(tx=COUNT_LIMIT - 16)
     assert apply(b, expects(16)).barrier.tx == COUNT_LIMIT and properties(b, expects(16)) == []
     assert apply(b, expects(17)).barrier.tx == COUNT_LIMIT + 1 and properties(b, expects(17)) == ["tx-count"]
 
 
 @pytest.mark.parametrize("completes", [CompleteTx, lambda n: op.Transaction("", -n)])
 def test_the_tx_count_may_reach_its_lower_limit_and_not_pass_it(completes):
-    b = Barrier.initialised(2)._replace(tx=16 - COUNT_LIMIT)
+    b = KnownBarrier.initialised(2)._replace(tx=16 - COUNT_LIMIT)
     assert apply(b, completes(16)).barrier.tx == -COUNT_LIMIT and properties(b, completes(16)) == []
     assert apply(b, completes(17)).barrier.tx == -COUNT_LIMIT - 1 and properties(b, completes(17)) == ["tx-count"]
 
@@ -148,15 +148,15 @@ def test_the_tx_count_may_reach_its_lower_limit_and_not_pass_it(completes):
 def test_the_cache_is_bounded_and_used():
     sizes = [numbers.apply, numbers.meet, numbers.meet_cta, numbers.meet_cluster, numbers.change_registers]
     assert all(0 < one.cache_info().maxsize <= 1 << 16 for one in sizes)
-    apply(Barrier.initialised(3), op.Arrive("cache", 2))
+    apply(KnownBarrier.initialised(3), op.Arrive("cache", 2))
     hits = apply.cache_info().hits
-    apply(Barrier.initialised(3), op.Arrive("cache", 2))
+    apply(KnownBarrier.initialised(3), op.Arrive("cache", 2))
     assert apply.cache_info().hits == hits + 1
 
 
 def test_the_cache_mixes_no_two_barriers_operations_or_ghosts():
     """Whatever was asked before, in either order, each question has its own answer."""
-    base = Barrier(1, 0, 3, 2, 16, 1)
+    base = KnownBarrier(1, 0, 3, 2, 16, 1)
     near = [base, *(base._replace(**{name: getattr(base, name) ^ 1}) for name in WIDTHS), base._replace(tx=-16), DEAD]
     assert len(set(near)) == len(near)
     records: list[OnBarrier] = [
@@ -182,40 +182,40 @@ def test_the_cache_mixes_no_two_barriers_operations_or_ghosts():
 
 def test_init_and_inval_begin_and_end_a_barrier():
     """9.7.13.15.9 and .10."""
-    assert apply(DEAD, op.Init("", 5)).barrier == Barrier(1, 0, 5, 5, 0, 1) == Barrier.initialised(5)
+    assert apply(DEAD, op.Init("", 5)).barrier == KnownBarrier(1, 0, 5, 5, 0, 1) == KnownBarrier.initialised(5)
     assert properties(DEAD, op.Init("", 0)) == properties(DEAD, op.Init("", COUNT_LIMIT + 1)) == ["barrier-init"]
-    assert properties(Barrier.initialised(1), op.Init("", 1)) == ["barrier-init"]
-    assert not apply(Barrier.initialised(5), op.Inval("")).barrier.alive
+    assert properties(KnownBarrier.initialised(1), op.Init("", 1)) == ["barrier-init"]
+    assert not apply(KnownBarrier.initialised(5), op.Inval("")).barrier.alive
     assert properties(DEAD, op.Inval("")) == properties(DEAD, op.Arrive("", 0)) == ["barrier-init"]
 
 
 def test_a_phase_completes_with_its_last_arrival_and_its_last_byte():
     """9.7.13.15.6: pending 0 and tx 0; then pending is the expected count, in one step."""
-    b = apply(Barrier.initialised(2), op.Arrive("", 1, 16)).barrier
-    assert b == Barrier(1, 0, 2, 1, 16, 1)
+    b = apply(KnownBarrier.initialised(2), op.Arrive("", 1, 16)).barrier
+    assert b == KnownBarrier(1, 0, 2, 1, 16, 1)
     by_bytes = apply(apply(b, op.Arrive("")).barrier, CompleteTx(16))
     by_arrival = apply(apply(b, CompleteTx(16)).barrier, op.Arrive(""))
     assert by_bytes == by_arrival and by_bytes.completes
-    assert by_bytes.barrier == Barrier(1, 1, 2, 2, 0, 0)
+    assert by_bytes.barrier == KnownBarrier(1, 1, 2, 2, 0, 0)
     assert by_bytes.barrier.fresh and not b.fresh and not by_bytes.barrier._replace(tx=-1).fresh
 
 
 def test_expect_tx_completes_nothing():
     """9.7.13.15.11, where PTX leaves open whether it does."""
-    b = Barrier(1, 0, 1, 0, -16, 1)
+    b = KnownBarrier(1, 0, 1, 0, -16, 1)
     applied = apply(b, op.Transaction("", 16))
     assert not applied.completes and [one.property for one in applied.violates] == ["tx-count"]
 
 
 def test_complete_tx_of_no_bytes_is_no_expect_tx_of_none():
     """9.7.13.15.12: only complete_tx is held to the bytes that nobody can expect any more."""
-    b = Barrier(1, 0, 1, 0, -16, 1)
+    b = KnownBarrier(1, 0, 1, 0, -16, 1)
     assert properties(b, CompleteTx(0)) == ["tx-count"] and properties(b, op.Transaction("", 0)) == []
 
 
 def test_arrivals_count_once():
     """9.7.13.15.13: count, expect_tx first, and noComplete, which must not complete."""
-    b = Barrier.initialised(2)
+    b = KnownBarrier.initialised(2)
     assert properties(b, op.Arrive("", 3)) == ["arrival-count"]
     assert apply(b, op.Arrive("", 2)).completes
     assert not apply(b, op.Arrive("", 2, 16)).completes
@@ -225,19 +225,19 @@ def test_arrivals_count_once():
 
 def test_a_drop_lowers_what_later_phases_expect():
     """9.7.13.15.14."""
-    assert apply(Barrier.initialised(2), op.Arrive("", 1, kind="drop")).barrier == Barrier(1, 0, 1, 1, 0, 1)
-    assert properties(Barrier.initialised(1), op.Arrive("", 1, kind="drop")) == ["arrival-count"]
+    assert apply(KnownBarrier.initialised(2), op.Arrive("", 1, kind="drop")).barrier == KnownBarrier(1, 0, 1, 1, 0, 1)
+    assert properties(KnownBarrier.initialised(1), op.Arrive("", 1, kind="drop")) == ["arrival-count"]
 
 
 def test_cp_async_arrive_makes_one_more_arrival_pending():
     """9.7.13.15.15."""
-    assert apply(Barrier.initialised(1), CpAsyncArrive()).barrier == Barrier(1, 0, 1, 2, 0, 1)
-    assert properties(Barrier.initialised(1)._replace(pending=COUNT_LIMIT), CpAsyncArrive()) == ["arrival-count"]
+    assert apply(KnownBarrier.initialised(1), CpAsyncArrive()).barrier == KnownBarrier(1, 0, 1, 2, 0, 1)
+    assert properties(KnownBarrier.initialised(1)._replace(pending=COUNT_LIMIT), CpAsyncArrive()) == ["arrival-count"]
 
 
 def test_an_arrival_comes_after_somebody_has_seen_the_last_phase_complete():
     """9.7.13.15.4; a pipeline may ask for less."""
-    b = apply(Barrier.initialised(1), op.Arrive("")).barrier
+    b = apply(KnownBarrier.initialised(1), op.Arrive("")).barrier
     assert properties(b, op.Arrive("")) == ["unobserved-phase"]
     assert apply(b, op.Arrive(""), False).violates == ()
     seen = apply(b, op.Wait("", 0), True, 1, 1)
@@ -249,7 +249,7 @@ def test_an_arrival_comes_after_somebody_has_seen_the_last_phase_complete():
 
 def test_a_wait_passes_once_its_phase_is_complete():
     """9.7.13.15.16, by parity: a wait that blocks changes nothing."""
-    b = Barrier(1, 0, 2, 1, 0, 0)
+    b = KnownBarrier(1, 0, 2, 1, 0, 0)
     blocked, passes = apply(b, op.Wait("", 0)), apply(b, op.Wait("", 1), True, 1, 1)
     assert not blocked.runs and blocked.barrier == b and blocked.violates == ()
     assert passes.runs and passes.barrier == b._replace(observed=1) and not passes.completes
@@ -260,14 +260,14 @@ def test_a_wait_passes_once_its_phase_is_complete():
 
 def test_a_token_is_good_for_one_phase():
     """9.7.13.15.16, by the state that an arrival returned."""
-    b, wait = Barrier.initialised(1), op.Wait("", op.Token(""))
+    b, wait = KnownBarrier.initialised(1), op.Wait("", op.Token(""))
     assert [apply(b, wait, True, 0, 1, age).runs for age in (0, 1)] == [False, True]
     assert [properties(b, wait, 0, 1, age) for age in (0, 1, 2, 3)] == [[], [], ["phase-lapped"], ["phase-lapped"]]
 
 
 def test_another_cta_may_arrive_and_move_bytes_only():
     """9.7.13.15.8."""
-    b = Barrier.initialised(2)
+    b = KnownBarrier.initialised(2)
     for allowed in (
         op.Arrive("", cta=1),
         op.Arrive("", 1, 16, "arrive", 1),

@@ -16,7 +16,7 @@ from sm90_verify.mutation.stream import (
     InitEdit,
     LoopEdit,
     Place,
-    Record,
+    Sites,
     When,
     always,
     edited,
@@ -81,22 +81,22 @@ class Mutant:
 
 def mutants_of(model: Model) -> list[Mutant]:
     """All mutants of a model, in the order of its roles' programs; the same list whenever it is asked for."""
-    record = Record()
-    pipeline = edited(model.kernel, None, record)(**model.parameters)
+    sites = Sites()
+    pipeline = edited(model.kernel, None, sites)(**model.parameters)
     trace(pipeline)
     near = Neighbours(pipeline.layout)
     found = [
-        *_at_places(record, near, pipeline.stages),
-        *_of_roles(record, near),
-        *_of_loops(record),
+        *_at_places(sites, near, pipeline.stages),
+        *_of_roles(sites, near),
+        *_of_loops(sites),
         *_of_inits(pipeline, near),
     ]
     wanted = [mutant for mutant in found if not model.thin or mutant.plain]
     return [replace(mutant, number=number) for number, mutant in enumerate(wanted)]
 
 
-def _at_places(record: Record, near: Neighbours, stages: int) -> Iterator[Mutant]:
-    for (role, place), by_instance in record.operations.items():
+def _at_places(sites: Sites, near: Neighbours, stages: int) -> Iterator[Mutant]:
+    for (role, place), by_instance in sites.operations.items():
         first = next(iter(by_instance.values()))[0]
         where = f"{role} {_short(place)} {_words(first)}"
         for variation in variations(first, near):
@@ -131,9 +131,9 @@ def _instances(names: Iterable[str]) -> list[tuple[str, ...]]:
     return [(), (several[0],), (several[-1],)] if len(several) > 1 else [()]
 
 
-def _of_roles(record: Record, near: Neighbours) -> Iterator[Mutant]:
+def _of_roles(sites: Sites, near: Neighbours) -> Iterator[Mutant]:
     names: dict[str, dict[str, None]] = {}
-    for (role, _), by_instance in record.operations.items():
+    for (role, _), by_instance in sites.operations.items():
         names.setdefault(role, {}).update(dict.fromkeys(by_instance))
     for role, instances in names.items():
         for variation in starts(near):
@@ -142,8 +142,8 @@ def _of_roles(record: Record, near: Neighbours) -> Iterator[Mutant]:
                 yield Mutant(0, "start", role, _change(variation.text, always(), roles), edit, not roles)
 
 
-def _of_loops(record: Record) -> Iterator[Mutant]:
-    for (role, line), instances in record.loops.items():
+def _of_loops(sites: Sites) -> Iterator[Mutant]:
+    for (role, line), instances in sites.loops.items():
         for more in (-1, 1):
             for roles in _instances(instances):
                 text = f"one iteration {'more' if more > 0 else 'less'}"

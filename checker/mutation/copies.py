@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 
-from sm90_verify.mutation.neighbours import Move, Neighbours
+from sm90_verify.mutation.neighbours import Neighbours, ToNeighbour
 from sm90_verify.mutation.objects import array_or_stage, other_barriers, other_buffers
 from sm90_verify.mutation.stream import Rewrite
 from sm90_verify.mutation.variation import Variation, changed, with_fields
@@ -49,7 +49,7 @@ def _with_other_tag(one: op.Operation) -> tuple[op.Operation, ...]:
     return (replace(one, tag=("other", one.tag)),)
 
 
-def _reloading(near: Neighbours, barrier: Move | None, buffer: Move | None) -> Rewrite:
+def _reloading(near: Neighbours, barrier: ToNeighbour | None, buffer: ToNeighbour | None) -> Rewrite:
     def rewrite(one: op.Operation) -> tuple[op.Operation, ...]:
         assert isinstance(one, op.Load)
         return (near.reloaded(one, barrier, buffer),)

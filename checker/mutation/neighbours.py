@@ -10,7 +10,7 @@ from sm90_verify.spec.model.layout import Layout, Region
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
 
-Move: TypeAlias = Callable[[str], str]
+ToNeighbour: TypeAlias = Callable[[str], str]
 """From the name of a barrier or buffer to another one."""
 
 
@@ -68,7 +68,7 @@ class Neighbours:
         start, stop = access.start + offset, access.stop + offset
         return access._replace(object=name, start=start, stop=stop, cta=self.home[name].cta)
 
-    def reloaded(self, load: op.Load, barrier: Move | None, buffer: Move | None) -> op.Load:
+    def reloaded(self, load: op.Load, barrier: ToNeighbour | None, buffer: ToNeighbour | None) -> op.Load:
         """The copy with other barriers or buffers, in every CTA of its mask."""
         (write, signalled), *also = [
             (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sm90_verify.mutation.neighbours import Move, Neighbours
+from sm90_verify.mutation.neighbours import Neighbours, ToNeighbour
 from sm90_verify.mutation.stream import Rewrite
 from sm90_verify.mutation.variation import Variation, changed
 from sm90_verify.spec.ptx import operations as op
@@ -17,7 +17,7 @@ def other_barrier(name: str, near: Neighbours) -> Iterator[Variation]:
         yield Variation(array_or_stage(text), text, _on_barrier(move), wide=True)
 
 
-def _on_barrier(move: Move) -> Rewrite:
+def _on_barrier(move: ToNeighbour) -> Rewrite:
     def rewrite(one: op.Operation) -> tuple[op.Operation, ...]:
         assert isinstance(one, op.Wait | op.Arrive | op.Transaction)
         return (changed(one, barrier=move(one.barrier)),)
@@ -30,7 +30,7 @@ def array_or_stage(text: str) -> str:
     return "barrier" if "->" in text else "stage"
 
 
-def other_barriers(name: str, near: Neighbours) -> Iterator[tuple[str, Move]]:
+def other_barriers(name: str, near: Neighbours) -> Iterator[tuple[str, ToNeighbour]]:
     if near.slots(name) > 1:
         yield "the next one's", lambda barrier: near.shifted(barrier, 1)
     if near.slots(name) > 2:
@@ -39,14 +39,14 @@ def other_barriers(name: str, near: Neighbours) -> Iterator[tuple[str, Move]]:
         yield f"{near.home[name].declaration} -> {other}", _to(other, near)
 
 
-def other_buffers(name: str, near: Neighbours) -> Iterator[tuple[str, Move]]:
+def other_buffers(name: str, near: Neighbours) -> Iterator[tuple[str, ToNeighbour]]:
     if near.slots(name) > 1:
         yield "the next stage's", lambda buffer: near.shifted(buffer, 1)
     for other in near.others(name):
         yield f"{near.home[name].declaration} -> {other}", _to(other, near)
 
 
-def _to(declaration: str, near: Neighbours) -> Move:
+def _to(declaration: str, near: Neighbours) -> ToNeighbour:
     return lambda name: near.same_slot(name, declaration)
 
 

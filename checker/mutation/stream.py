@@ -25,7 +25,7 @@ Place: TypeAlias = tuple[tuple[str, int], ...]
 """Where a role yields: (file, line) of its own frame and of each `yield from` below it."""
 Rewrite: TypeAlias = Callable[[op.Operation], tuple[op.Operation, ...]]
 """What is done in place of an operation."""
-Answer: TypeAlias = Callable[[op.Operation, Hashable], Hashable]
+AnswerChange: TypeAlias = Callable[[op.Operation, Hashable], Hashable]
 """What the role is told; the second argument is the answer to the last operation done in its place, or None."""
 SWAP, POSTPONE = "swap", "postpone"
 
@@ -68,7 +68,7 @@ class Edit:
     role: str
     places: frozenset[Place] | None
     rewrite: Rewrite | None = None
-    answer: Answer | None = None
+    answer: AnswerChange | None = None
     moves: str = ""
     when: When = field(default_factory=always)
     roles: tuple[str, ...] = ()
@@ -95,28 +95,30 @@ AnyEdit: TypeAlias = Edit | LoopEdit | InitEdit
 
 
 @dataclass
-class Record:
-    """What a role did where, and its loops: filled in while a pipeline without edits is traced."""
+class Sites:
+    """Where a pipeline can be edited, what its roles did there, and their loops: filled in while it is traced without
+    edits.
+    """
 
     operations: dict[tuple[str, Place], dict[str, list[op.Operation]]] = field(default_factory=dict)
     """By role and place, by name of the instance."""
     loops: dict[tuple[str, tuple[str, int]], dict[str, None]] = field(default_factory=dict)
 
 
-def edited(kernel: type[Pipeline], edit: AnyEdit | None, record: Record | None = None) -> type[Pipeline]:
+def edited(kernel: type[Pipeline], edit: AnyEdit | None, sites: Sites | None = None) -> type[Pipeline]:
     """The pipeline class with one edit; None changes nothing, and what the roles do can be recorded."""
     roles = {
-        name: replace(declaration, body=_Stream(name, declaration.body, edit, record))
+        name: replace(declaration, body=_Stream(name, declaration.body, edit, sites))
         for name, declaration in roles_of(kernel).items()
     }
-    return type(kernel.__name__, (_Edited, kernel), {**roles, "_edit": edit, "_record": record})
+    return type(kernel.__name__, (_Edited, kernel), {**roles, "_edit": edit, "_sites": sites})
 
 
 class _Edited(Pipeline):
     """What an edited pipeline does differently besides its roles."""
 
     _edit: AnyEdit | None
-    _record: Record | None
+    _sites: Sites | None
 
     def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
@@ -134,8 +136,8 @@ class _Edited(Pipeline):
         role, instance = self._running
         caller = sys._getframe(1)
         line = (caller.f_code.co_filename, caller.f_lineno)
-        if self._record is not None:
-            self._record.loops.setdefault((role, line), {})[instance] = None
+        if self._sites is not None:
+            self._sites.loops.setdefault((role, line), {})[instance] = None
         edit = self._edit
         if not isinstance(edit, LoopEdit) or (edit.role, edit.line) != (role, line):
             return original
@@ -204,8 +206,8 @@ class _Driver(Plumbing):
 class _Stream(Plumbing):
     """A role's body with the filter around it."""
 
-    def __init__(self, name: str, body: Callable[..., Body], edit: AnyEdit | None, record: Record | None) -> None:
-        self.name, self.body, self.record = name, body, record
+    def __init__(self, name: str, body: Callable[..., Body], edit: AnyEdit | None, sites: Sites | None) -> None:
+        self.name, self.body, self.sites = name, body, sites
         self.edit = edit if isinstance(edit, Edit) and edit.role == name else None
         self.drivers: dict[str, _Driver] = {}
         self.__name__ = name
@@ -234,8 +236,8 @@ class _Stream(Plumbing):
         if op.unknown(operation):
             raise SpecError(op.unknown(operation))
         place = drive.place()
-        if self.record is not None:
-            found = self.record.operations.setdefault((self.name, place), {})
+        if self.sites is not None:
+            found = self.sites.operations.setdefault((self.name, place), {})
             found.setdefault(me.name, []).append(operation)
         told = default_answer(operation)
         active = False

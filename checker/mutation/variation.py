@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sm90_verify.mutation.stream import Answer, Rewrite
+from sm90_verify.mutation.stream import AnswerChange, Rewrite
 from sm90_verify.spec.ptx import operations as op
 
 OPERATORS = {
@@ -45,7 +45,7 @@ class Variation:
     operator: str
     text: str
     rewrite: Rewrite | None = None
-    answer: Answer | None = None
+    answer: AnswerChange | None = None
     moves: str = ""
     wide: bool = False
     brief: bool = False

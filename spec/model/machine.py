@@ -183,7 +183,7 @@ class Role(NamedTuple):
 ProgressKind = Literal["arrived", "observed", "expected", "iteration"]
 
 
-class Progress(NamedTuple):
+class RoleProgress(NamedTuple):
     """What a role has done by each of its locations, as numbers modulo `modulus`; None where paths disagree.
 
     kind: "arrived" (arrivals on the barrier), "observed" (the phase that it last waited for), "expected" (bytes
@@ -242,7 +242,7 @@ class Structure(NamedTuple):
 
     barriers: tuple[BarrierInfo, ...] = ()
     copies: tuple[CopyInfo, ...] = ()
-    progress: tuple[Progress, ...] = ()
+    progress: tuple[RoleProgress, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from sm90_verify.spec.model.barrier_plans import BarrierPlan
 from sm90_verify.spec.model.flow import blocks_inside, is_local
-from sm90_verify.spec.model.machine import BarrierInfo, CopyInfo, Progress, ProgressKind, Structure
+from sm90_verify.spec.model.machine import BarrierInfo, CopyInfo, ProgressKind, RoleProgress, Structure
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
@@ -99,7 +99,7 @@ def _copy_info(v: Variables) -> Iterable[CopyInfo]:
         yield CopyInfo(busy.name, key.write.object, key.barrier, key.bytes, *names, issues)
 
 
-def _progress(v: Variables) -> Iterable[Progress]:
+def _progress(v: Variables) -> Iterable[RoleProgress]:
     for program in v.programs:
         inside = [node for node in program.nodes if blocks_inside(node.operation)]
         nodes = (*program.nodes, *inside)
@@ -115,13 +115,13 @@ def _progress(v: Variables) -> Iterable[Progress]:
                     here = (node.arrived, node.observed, node.ahead)[pick].get(name, start)
                     for drift in node.drift:
                         modulus = gcd(modulus, drift[pick].get(name, start) - here)  # type: ignore[union-attr]
-                yield Progress(program.name, kind, name, modulus, values)
+                yield RoleProgress(program.name, kind, name, modulus, values)
         if any(node.loop for node in nodes):
             modulus = 0
             for node in nodes:
                 for drift in node.drift:
                     modulus = gcd(modulus, drift[3] - node.iteration)
-            yield Progress(program.name, "iteration", "trips", modulus, tuple(node.iteration for node in nodes))
+            yield RoleProgress(program.name, "iteration", "trips", modulus, tuple(node.iteration for node in nodes))
 
 
 def name_of(part: Expr) -> str:

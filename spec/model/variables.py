@@ -17,7 +17,7 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import Copies, effects_of
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
-from sm90_verify.spec.ptx.thread_barriers import CLUSTER_WIDTH, THREADS_WIDTH, Meeting
+from sm90_verify.spec.ptx.thread_barriers import CLUSTER_WIDTH, THREADS_WIDTH, ThreadBarrier
 
 HISTORY = 6
 """Shared choices that are remembered for roles that have not read them yet."""
@@ -199,7 +199,7 @@ class Variables:
                 members.setdefault(found, {})[program.name] = None
                 if isinstance(node.operation, op.NamedSync):
                     counts.setdefault(found, {})[node.operation.threads] = None
-        self.meetings: dict[str, Meeting] = {}
+        self.meetings: dict[str, ThreadBarrier] = {}
         if "cluster" in members:
             self.meetings["cluster"] = self._cluster_barrier(members.pop("cluster"))
         own = {f"warp.{program.role}": program.role for program in self.programs}
@@ -215,9 +215,9 @@ class Variables:
                 role: self._new(f"{name}.{role}", 1, 0, about.format(role, name), kind="met", of=name, role=role)
                 for role in roles
             }
-            self.meetings[name] = Meeting(arrived, count, flags)
+            self.meetings[name] = ThreadBarrier(arrived, count, flags)
 
-    def _cluster_barrier(self, roles: Iterable[str]) -> Meeting:
+    def _cluster_barrier(self, roles: Iterable[str]) -> ThreadBarrier:
         about = "threads of the cluster that have arrived at barrier.cluster"
         arrived = self._new("cluster.arrived", CLUSTER_WIDTH, 0, about, kind="arrived", of="cluster")
         shown = ("not arrived", "arrived", "may leave")
@@ -234,7 +234,7 @@ class Variables:
             )
             for role in roles
         }
-        return Meeting(arrived, Lit(0, CLUSTER_WIDTH), flags)
+        return ThreadBarrier(arrived, Lit(0, CLUSTER_WIDTH), flags)
 
     def _plan_shared(self) -> None:
         loops: dict[str, dict[str, None]] = {}

@@ -24,7 +24,7 @@ from sm90_verify.spec.ptx.thread_barriers import (
     CLUSTER_WIDTH,
     MAY_LEAVE,
     THREADS_WIDTH,
-    Meeting,
+    ThreadBarrier,
     cluster_arrive_ways,
     cluster_wait_ways,
     cta_ways,
@@ -42,7 +42,7 @@ class Breach(NamedTuple):
     because: str
 
 
-class Barrier(NamedTuple):
+class KnownBarrier(NamedTuple):
     """One mbarrier: its parts in the units that the module says. A tuple, as the cache hashes and compares it often."""
 
     alive: int
@@ -53,15 +53,15 @@ class Barrier(NamedTuple):
     observed: int
 
     @staticmethod
-    def initialised(count: int) -> Barrier:
+    def initialised(count: int) -> KnownBarrier:
         """Just after mbarrier.init with this count."""
-        return Barrier(1, 0, count, count, 0, 1)
+        return KnownBarrier(1, 0, count, count, 0, 1)
 
     @staticmethod
-    def of_words(words: dict[str, int]) -> Barrier:
+    def of_words(words: dict[str, int]) -> KnownBarrier:
         """From words of WIDTHS, tx in two's complement; other names are left out."""
         parts = {name: words[name] for name in WIDTHS}
-        return Barrier(**{**parts, "tx": signed_tx(parts["tx"])})
+        return KnownBarrier(**{**parts, "tx": signed_tx(parts["tx"])})
 
     @property
     def fresh(self) -> bool:
@@ -80,7 +80,7 @@ class Barrier(NamedTuple):
         return Mbarrier(**{name: Lit(word, WIDTHS[name]) for name, word in self.words().items()})
 
 
-DEAD = Barrier(0, 0, 0, 0, 0, 1)
+DEAD = KnownBarrier(0, 0, 0, 0, 0, 1)
 """Bytes that no mbarrier.init has made a barrier."""
 
 
@@ -90,14 +90,14 @@ class Applied(NamedTuple):
     """
 
     runs: bool
-    barrier: Barrier
+    barrier: KnownBarrier
     completes: bool
     violates: tuple[Breach, ...]
 
 
 @lru_cache(maxsize=1 << 16)
 def apply(
-    barrier: Barrier, operation: OnBarrier, observe: bool = True, unseen: int = 0, distance: int = 1, age: int = 0
+    barrier: KnownBarrier, operation: OnBarrier, observe: bool = True, unseen: int = 0, distance: int = 1, age: int = 0
 ) -> Applied:
     """What an operation does to a barrier. The arguments after it are those of step_of, in phases.
 
@@ -109,7 +109,7 @@ def apply(
     step = step_of(b, operation, observe=observe, unseen=Lit(unseen, width), distance=distance, age=Lit(age, width))
     runs = bool(_value(step.when))
     words = {name: _value(step.then.get(name, getattr(b, name))) for name in WIDTHS}
-    after = Barrier.of_words(words) if runs else barrier
+    after = KnownBarrier.of_words(words) if runs else barrier
     return Applied(runs, after, runs and bool(_value(step.completes)), _breaches(step.illegal))
 
 
@@ -142,8 +142,8 @@ class Met(NamedTuple):
 
 
 _ROLE = "role"
-_THREADS = Meeting(Field("arrived", THREADS_WIDTH), Field("count", THREADS_WIDTH), {_ROLE: Field("again", 1)})
-_CLUSTER = Meeting(Field("arrived", CLUSTER_WIDTH), Lit(0, CLUSTER_WIDTH), {_ROLE: Field("again", 2)})
+_THREADS = ThreadBarrier(Field("arrived", THREADS_WIDTH), Field("count", THREADS_WIDTH), {_ROLE: Field("again", 1)})
+_CLUSTER = ThreadBarrier(Field("arrived", CLUSTER_WIDTH), Lit(0, CLUSTER_WIDTH), {_ROLE: Field("again", 2)})
 
 
 @lru_cache(maxsize=1 << 14)

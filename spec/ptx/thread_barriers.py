@@ -21,7 +21,7 @@ CLUSTER_WIDTH = 16
 
 
 @dataclass(frozen=True)
-class Meeting:
+class ThreadBarrier:
     """A named barrier or __syncthreads: threads that have arrived, and a flag per role that waits inside."""
 
     arrived: Field
@@ -39,7 +39,9 @@ class Meeting:
         return tuple(updates)
 
 
-def named_ways(meeting: Meeting, role: str, threads: int, id: int | None, count: int, *, blocks: bool) -> list[Way]:
+def named_ways(
+    meeting: ThreadBarrier, role: str, threads: int, id: int | None, count: int, *, blocks: bool
+) -> list[Way]:
     """bar.sync (blocks) or bar.arrive; id None is a barrier of the role's own threads."""
     barrier = NamedBarrier(meeting.arrived, meeting.count)
     step = named_arrive(barrier, threads, count, meeting.flags[role] == 1)
@@ -59,12 +61,12 @@ def named_ways(meeting: Meeting, role: str, threads: int, id: int | None, count:
     ]
 
 
-def leave_ways(meeting: Meeting, role: str) -> list[Way]:
+def leave_ways(meeting: ThreadBarrier, role: str) -> list[Way]:
     """The second half of bar.sync: the barrier has completed."""
     return [Way(meeting.flags[role] == 0, (), kind="leaves")]
 
 
-def cta_ways(meeting: Meeting, role: str, threads: int, exited: Expr, total: int) -> list[Way]:
+def cta_ways(meeting: ThreadBarrier, role: str, threads: int, exited: Expr, total: int) -> list[Way]:
     """__syncthreads(): completes when all threads that have not exited have arrived."""
     wide = meeting.arrived + Lit(threads, meeting.arrived.width)
     completes = (wide + exited) == total
@@ -76,7 +78,7 @@ def cta_ways(meeting: Meeting, role: str, threads: int, exited: Expr, total: int
     ]
 
 
-def cta_leave_ways(meeting: Meeting, role: str, exited: Expr, total: int) -> list[Way]:
+def cta_leave_ways(meeting: ThreadBarrier, role: str, exited: Expr, total: int) -> list[Way]:
     """Leaves when it has completed, or completes it because the threads that were missing have exited."""
     done = (meeting.arrived + exited) == total
     reset = ((meeting.arrived.name, Lit(0, THREADS_WIDTH)), *meeting.release(TRUE))
@@ -88,7 +90,7 @@ NOT_ARRIVED, ARRIVED, MAY_LEAVE = range(3)
 """Where a role is at barrier.cluster."""
 
 
-def cluster_arrive_ways(meeting: Meeting, role: str, threads: int, exited: Expr, total: int) -> list[Way]:
+def cluster_arrive_ways(meeting: ThreadBarrier, role: str, threads: int, exited: Expr, total: int) -> list[Way]:
     """barrier.cluster.arrive (PTX ISA 9.7.13.3): completes when all threads of the cluster that have not exited have
     arrived.
     """
@@ -107,7 +109,7 @@ def cluster_arrive_ways(meeting: Meeting, role: str, threads: int, exited: Expr,
     return [Way(TRUE, tuple(updates), (again,))]
 
 
-def cluster_wait_ways(meeting: Meeting, role: str, exited: Expr, total: int) -> list[Way]:
+def cluster_wait_ways(meeting: ThreadBarrier, role: str, exited: Expr, total: int) -> list[Way]:
     """barrier.cluster.wait: leaves when the generation is complete, be it because the missing threads have exited."""
     flag = meeting.flags[role]
     leave, reset = (flag.name, Lit(NOT_ARRIVED, 2)), (meeting.arrived.name, Lit(0, CLUSTER_WIDTH))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sm90_verify.engines.order.plan import Plan
-from sm90_verify.spec.ptx.numbers import Barrier
+from sm90_verify.spec.ptx.numbers import KnownBarrier
 
 Clock = list[int]
 NEVER = 1 << 60
@@ -78,7 +78,7 @@ class BarrierState:
     matters.
     """
 
-    parts: Barrier
+    parts: KnownBarrier
     stage: int = 0
     first: int = 0
     dead: tuple[int, ...] = ()
@@ -243,7 +243,7 @@ def initial(plan: Plan) -> RunState:
     roles = len(plan.programs)
     barriers = []
     for use in plan.barriers:
-        full = Barrier.initialised(use.arrivals)
+        full = KnownBarrier.initialised(use.arrivals)
         state = BarrierState(full if use.initialised else full._replace(alive=0))
         state.seen = dict.fromkeys(use.distance, 0)
         if not use.initialised:

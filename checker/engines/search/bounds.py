@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SearchBounds:
     """The most states, seconds and bytes of resident memory; 0 for no bound."""
 
     states: int = 0

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sm90_verify.engines.search.bounds import Bounds
+from sm90_verify.engines.search.bounds import SearchBounds
 from sm90_verify.engines.search.exchange import Exchange, Takes
 from sm90_verify.engines.search.packed import PackedMachine, Successors, Violations, pack
 from sm90_verify.engines.search.reached import Steps, movers_later, never_taken
@@ -58,7 +58,7 @@ def explore(
     reduced: leave out schedules as engines.search.reduction and engines.search.symmetry argue; then only whether
     something is violated means anything.
     """
-    search = Search(pack(machine, exchange=reduced), Bounds(limit, timeout, memory), stop_at_first)
+    search = Search(pack(machine, exchange=reduced), SearchBounds(limit, timeout, memory), stop_at_first)
     search.reduced, search.enough = reduced, enough
     return search.run()
 
@@ -68,7 +68,7 @@ class Search:
     landing.
     """
 
-    def __init__(self, packed: PackedMachine, bounds: Bounds, stop_at_first: bool) -> None:
+    def __init__(self, packed: PackedMachine, bounds: SearchBounds, stop_at_first: bool) -> None:
         self.packed, self.bounds = packed, bounds
         self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
         self.stop_after = 0

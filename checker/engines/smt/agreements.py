@@ -13,7 +13,7 @@ from sm90_verify.engines.smt.meetings import meeting_candidates
 from sm90_verify.engines.smt.tables import (
     Candidate,
     Graph,
-    Model,
+    TabledMachine,
     constant_update,
     count_along,
     last_along,
@@ -25,7 +25,7 @@ from sm90_verify.spec.model.machine import Action
 from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, all_of, any_of
 
 
-def agreement_candidates(model: Model) -> Iterable[Candidate]:
+def agreement_candidates(model: TabledMachine) -> Iterable[Candidate]:
     """All that these templates say about a machine."""
     for graph in model.graphs.values():
         size = len(graph.ways)
@@ -42,7 +42,7 @@ def agreement_candidates(model: Model) -> Iterable[Candidate]:
 # ---------------------------------------------------------------- what buffers hold
 
 
-def _contents(model: Model) -> Iterable[Candidate]:
+def _contents(model: TabledMachine) -> Iterable[Candidate]:
     """While no copy is in flight, a buffer holds what was last issued or written, by location of who did it."""
     contents = dict.fromkeys(copy.content for copy in model.machine.structure.copies if copy.content)
     contents.update((variable.name, None) for variable in model.machine.of_kind("holds"))
@@ -89,7 +89,7 @@ def _latest(
             yield Candidate("turns at contents", f"{about} from {graph.role.name}", latest)
 
 
-def _writers(model: Model, names: list[str]) -> list[Graph]:
+def _writers(model: TabledMachine, names: list[str]) -> list[Graph]:
     return [
         graph
         for graph in model.graphs.values()
@@ -111,7 +111,7 @@ class _Given:
 # ---------------------------------------------------------------- variables that one role's location explains
 
 
-def _written_by_one(model: Model) -> Iterable[Candidate]:
+def _written_by_one(model: TabledMachine) -> Iterable[Candidate]:
     """A variable that only one role writes, and only with constants, is what the role wrote last."""
     writes: dict[str, list[tuple[Action, Expr]]] = {}
     for action in model.machine.actions:
@@ -125,7 +125,7 @@ def _written_by_one(model: Model) -> Iterable[Candidate]:
             yield Candidate("written by one", name, lookup_all(graph.counter, table, model.fields[name]))
 
 
-def _counters(model: Model) -> Iterable[Candidate]:
+def _counters(model: TabledMachine) -> Iterable[Candidate]:
     """A variable that every step moves by a constant, or not at all, is the sum of what the roles' locations say."""
     steps: dict[str, list[int | None]] = {}
     for action in model.machine.actions:

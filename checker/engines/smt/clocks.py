@@ -15,7 +15,7 @@ from math import gcd
 from sm90_verify.engines.smt.tables import (
     Candidate,
     Graph,
-    Model,
+    TabledMachine,
     ahead_along,
     cases_of,
     constant_update,
@@ -28,7 +28,7 @@ from sm90_verify.engines.smt.tables import (
     zeros,
 )
 from sm90_verify.spec.model.accesses import in_locations
-from sm90_verify.spec.model.machine import BarrierInfo, CopyInfo, Progress
+from sm90_verify.spec.model.machine import BarrierInfo, CopyInfo, RoleProgress
 from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit, any_of, where
 
 LARGEST_MODULUS = 16
@@ -46,13 +46,13 @@ class Arriver:
 
 
 @dataclass(frozen=True)
-class Clock:
+class PhaseClock:
     """The phase number of a barrier modulo `modulus`, a power of two, and who moves it."""
 
     info: BarrierInfo
     modulus: int
     now: Expr
-    waiters: tuple[tuple[str, Field, Progress, Expr], ...]
+    waiters: tuple[tuple[str, Field, RoleProgress, Expr], ...]
     arrivers: tuple[Arriver, ...]
 
     @property
@@ -68,7 +68,7 @@ class Clock:
         return ~(self.at(arriver.graph, arriver.laps) & in_locations(arriver.graph.counter, zeros(arriver.rest)))
 
 
-def barrier_candidates(model: Model) -> Iterable[Candidate]:
+def barrier_candidates(model: TabledMachine) -> Iterable[Candidate]:
     """All that these templates say about the barriers of a machine."""
     for info in model.machine.structure.barriers:
         clock = clock_of(model, info)
@@ -84,7 +84,7 @@ def barrier_candidates(model: Model) -> Iterable[Candidate]:
 # ---------------------------------------------------------------- clocks
 
 
-def clock_of(model: Model, info: BarrierInfo) -> Clock | None:
+def clock_of(model: TabledMachine, info: BarrierInfo) -> PhaseClock | None:
     """The clock of a barrier, or None if nothing moves in step with it."""
     arrived = [p for p in model.progress("arrived", info.name) if len(set(p.by_location)) > 1]
     observed = {p.role: p for p in model.progress("observed", info.name)}
@@ -115,10 +115,10 @@ def clock_of(model: Model, info: BarrierInfo) -> Clock | None:
         )
         for progress, share in zip(arrived, shares, strict=True)
     )
-    return Clock(info, modulus, now, waiters, arrivers)
+    return PhaseClock(info, modulus, now, waiters, arrivers)
 
 
-def _shares(arrivals: int, arrived: list[Progress]) -> list[int]:
+def _shares(arrivals: int, arrived: list[RoleProgress]) -> list[int]:
     """How the arrivals of a phase are split: as those of a whole pass are, or one role at a time if each brings them
     all.
     """
@@ -130,7 +130,7 @@ def _shares(arrivals: int, arrived: list[Progress]) -> list[int]:
     return shares if whole and all(share > 0 for share in shares) else [1] * len(arrived)
 
 
-def _shown(graph: Graph, observed: Progress, unseen: Field, modulus: int, width: int) -> Expr:
+def _shown(graph: Graph, observed: RoleProgress, unseen: Field, modulus: int, width: int) -> Expr:
     """The clock as a waiter knows it: one more than the last phase it waited for, plus the phases it has not seen."""
     tables = [
         lookup(graph.counter, [((value or 0) + 1 + more) % modulus for value in observed.by_location], width)
@@ -145,7 +145,7 @@ def _shown(graph: Graph, observed: Progress, unseen: Field, modulus: int, width:
 # ---------------------------------------------------------------- barriers
 
 
-def _waits(model: Model, clock: Clock) -> Iterable[Candidate]:
+def _waits(model: TabledMachine, clock: PhaseClock) -> Iterable[Candidate]:
     """The parity and all waiters show the same clock, and no waiter falls further behind than its next wait
     allows."""
     name = clock.info.name
@@ -164,7 +164,7 @@ def _waits(model: Model, clock: Clock) -> Iterable[Candidate]:
         yield Candidate("unseen", f"{role} at {name}", unseen >= lookup(graph.counter, least, unseen.width))
 
 
-def _distances(graph: Graph, observed: Progress, name: str, unseen: str, modulus: int) -> list[int | None]:
+def _distances(graph: Graph, observed: RoleProgress, name: str, unseen: str, modulus: int) -> list[int | None]:
     """By location, how many phases further the wait there looks than the one before; None where no wait is."""
     found: list[int | None] = [None] * len(graph.ways)
     for location, place in enumerate(graph.role.locations):
@@ -176,7 +176,7 @@ def _distances(graph: Graph, observed: Progress, name: str, unseen: str, modulus
     return found
 
 
-def _arrivals(model: Model, clock: Clock) -> Iterable[Candidate]:
+def _arrivals(model: TabledMachine, clock: PhaseClock) -> Iterable[Candidate]:
     """Each role's arrivals fit the current phase; together they are what is no longer pending."""
     name = clock.info.name
     pending = model.fields[clock.info.pending]
@@ -203,7 +203,7 @@ def _arrivals(model: Model, clock: Clock) -> Iterable[Candidate]:
         yield Candidate("arrivals", f"pending arrivals of {name}", pending == sum_of_cases(missing, pending.width))
 
 
-def _bytes(model: Model, clock: Clock) -> Iterable[Candidate]:
+def _bytes(model: TabledMachine, clock: PhaseClock) -> Iterable[Candidate]:
     """The tx-count is what was announced and has not landed, and a phase in which nothing is missing has
     completed."""
     info = clock.info
@@ -228,7 +228,7 @@ def _bytes(model: Model, clock: Clock) -> Iterable[Candidate]:
                 yield Candidate("bytes", f"{progress.role} has announced bytes to {info.name}", begun)
 
 
-def _flights(model: Model, copy: CopyInfo, clock: Clock) -> Iterable[Candidate]:
+def _flights(model: TabledMachine, copy: CopyInfo, clock: PhaseClock) -> Iterable[Candidate]:
     """A copy in flight is the last one that was issued, and the phase that it was issued for is the current one."""
     busy = model.fields[copy.variable]
     tags, phases = [], []
@@ -251,7 +251,7 @@ def _flights(model: Model, copy: CopyInfo, clock: Clock) -> Iterable[Candidate]:
         yield Candidate("copies", f"no pieces of {busy.name}", (busy != 0) | (landed == 0))
 
 
-def _in_flight(model: Model, copy: CopyInfo, pieces: int) -> list[tuple[Expr, int]]:
+def _in_flight(model: TabledMachine, copy: CopyInfo, pieces: int) -> list[tuple[Expr, int]]:
     """How many bytes of a copy have not landed."""
     busy = model.fields[copy.variable]
     if not copy.pieces:
@@ -261,7 +261,7 @@ def _in_flight(model: Model, copy: CopyInfo, pieces: int) -> list[tuple[Expr, in
     return [*(((busy != 0) & (landed == number), rest) for number, rest in enumerate(left)), (TRUE, 0)]
 
 
-def _piece_counts(model: Model, copies: list[CopyInfo]) -> list[int]:
+def _piece_counts(model: TabledMachine, copies: list[CopyInfo]) -> list[int]:
     """The numbers of pieces that the width of the counter allows."""
     widths = [model.fields[copy.pieces].width for copy in copies if copy.pieces]
     if not widths:

@@ -9,7 +9,7 @@ from math import gcd
 from sm90_verify.engines.smt.tables import (
     Candidate,
     Graph,
-    Model,
+    TabledMachine,
     count_along,
     lookup,
     lookup_all,
@@ -22,7 +22,7 @@ from sm90_verify.spec.model.machine import Action
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, all_of, any_of, fields_of, where
 
 
-def loop_candidates(model: Model) -> Iterable[Candidate]:
+def loop_candidates(model: TabledMachine) -> Iterable[Candidate]:
     """Iterations done plus iterations behind are the same for all roles of a trip-count loop; the first is not
     behind.
     """
@@ -55,7 +55,7 @@ def _bounds(template: str, behind: dict[str, Field]) -> Iterable[Candidate]:
 
 
 def _in_step(
-    template: str, model: Model, behind: dict[str, Field], counts: dict[str, tuple[tuple[int, ...], int]]
+    template: str, model: TabledMachine, behind: dict[str, Field], counts: dict[str, tuple[tuple[int, ...], int]]
 ) -> Iterable[Candidate]:
     """count by location + behind is the same for all, modulo what the counts recur with."""
     roles = list(behind)
@@ -104,7 +104,7 @@ def _reading(graph: Graph, name: str) -> list[int]:
     ]
 
 
-def choice_candidates(model: Model) -> Iterable[Candidate]:
+def choice_candidates(model: TabledMachine) -> Iterable[Candidate]:
     """What a role has chosen is in the history, as far back as the role is behind."""
     chosen_by_age = model.machine.of_kind("chosen")
     for choice in dict.fromkeys(variable.of for variable in chosen_by_age):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sm90_verify.engines.smt.agreements import agreement_candidates
 from sm90_verify.engines.smt.clocks import barrier_candidates
-from sm90_verify.engines.smt.tables import Candidate, model_of
+from sm90_verify.engines.smt.tables import Candidate, tabled
 from sm90_verify.engines.smt.walk import Walk
 from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.machine import Machine
@@ -19,7 +19,7 @@ from sm90_verify.spec.ptx.expr import Lit
 
 def candidates(machine: Machine) -> list[Candidate]:
     """All candidates for a machine, in declaration order, without those that say nothing."""
-    model = model_of(machine)
+    model = tabled(machine)
     found = [*barrier_candidates(model), *agreement_candidates(model)]
     return [candidate for candidate in found if not isinstance(candidate.holds, Lit)]
 
@@ -29,7 +29,7 @@ def learned(machine: Machine, seen: Walk) -> list[Candidate]:
 
     A loop that closes makes the first round and a later one the same location; this tells them apart.
     """
-    model = model_of(machine)
+    model = tabled(machine)
     order = [variable.name for variable in machine.variables]
     found = []
     for name in [variable.name for variable in machine.of_kind("holds")]:

@@ -9,7 +9,7 @@ from math import gcd
 from sm90_verify.engines.smt.tables import (
     Candidate,
     Graph,
-    Model,
+    TabledMachine,
     count_along,
     lookup,
     total,
@@ -22,7 +22,7 @@ EXACT = 64
 """Modulus for counts that are exact because no loop without end is involved."""
 
 
-def meeting_candidates(model: Model) -> Iterable[Candidate]:
+def meeting_candidates(model: TabledMachine) -> Iterable[Candidate]:
     """The arrived threads are those of the roles with a flag, and all participants are in the same generation."""
     threads = {role.name: role.threads for role in model.machine.roles}
     for variable in model.machine.of_kind("arrived"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from sm90_verify.spec.model.accesses import in_locations
-from sm90_verify.spec.model.machine import Action, Machine, Progress, ProgressKind, Role, VariableKind
+from sm90_verify.spec.model.machine import Action, Machine, ProgressKind, Role, RoleProgress, VariableKind
 from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit, where
 
 MOST_CASES = 64
@@ -51,7 +51,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Model:
+class TabledMachine:
     """A machine with what the templates look up in it again and again."""
 
     machine: Machine
@@ -64,13 +64,13 @@ class Model:
         found = {one.role: self.fields[one.name] for one in self.machine.of_kind(kind) if one.of == of}
         return {role: found[role] for role in self.graphs if role in found}
 
-    def progress(self, kind: ProgressKind, object: str) -> list[Progress]:
+    def progress(self, kind: ProgressKind, object: str) -> list[RoleProgress]:
         return [p for p in self.machine.structure.progress if p.kind == kind and p.object == object]
 
 
-def model_of(machine: Machine) -> Model:
+def tabled(machine: Machine) -> TabledMachine:
     """The machine with its graphs and variables by name."""
-    return Model(
+    return TabledMachine(
         machine,
         {role.name: graph_of(machine, role) for role in machine.roles},
         {variable.name: Field(variable.name, variable.width) for variable in machine.variables},
@@ -95,24 +95,6 @@ def count_along(graph: Graph, weight: Callable[[Action], int]) -> tuple[tuple[in
     return tuple(values.get(location, 0) for location in range(len(graph.ways))), modulus
 
 
-def last_along(graph: Graph, start: int, given: Callable[[Action], int | None]) -> tuple[frozenset[int], ...]:
-    """By location, what the last action with a value may have given: `start` if there was none yet."""
-    found: list[frozenset[int]] = [frozenset()] * len(graph.ways)
-    found[0] = frozenset({start})
-    todo = [0]
-    while todo:
-        location = todo.pop(0)
-        for _, action in graph.ways[location]:
-            if action.target is None:
-                continue
-            value = given(action)
-            arriving = found[location] if value is None else frozenset({value})
-            if not arriving <= found[action.target]:
-                found[action.target] |= arriving
-                todo.append(action.target)
-    return tuple(found)
-
-
 def recent_along(
     graph: Graph, most: int, given: Callable[[Action], int | None]
 ) -> tuple[frozenset[tuple[int, ...]], ...]:
@@ -133,6 +115,12 @@ def recent_along(
                 found[action.target] |= arriving
                 todo.append(action.target)
     return tuple(found)
+
+
+def last_along(graph: Graph, start: int, given: Callable[[Action], int | None]) -> tuple[frozenset[int], ...]:
+    """By location, what the last action with a value may have given: `start` if there was none yet."""
+    recent = recent_along(graph, 1, given)
+    return tuple(frozenset(values[0] if values else start for values in ways) for ways in recent)
 
 
 def ahead_along(graph: Graph, here: Sequence[int | None]) -> tuple[int | None, ...]:

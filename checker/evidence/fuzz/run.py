@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sm90_verify.engines.order import order
-from sm90_verify.engines.search.bounds import Bounds
+from sm90_verify.engines.search.bounds import SearchBounds
 from sm90_verify.engines.search.explore import Search
 from sm90_verify.engines.search.packed import PackedMachine, pack
 from sm90_verify.evidence.fuzz.explorer import Program
@@ -95,7 +95,7 @@ def compare(program: Program, counts: tuple[int, ...], tally: Tally) -> None:
 def reduced_search(packed: PackedMachine) -> tuple[bool, set[str]]:
     """Whether the reduced search finds anything, and the rules that it used."""
     machine = packed.machine
-    search = Search(packed, Bounds(), False)
+    search = Search(packed, SearchBounds(), False)
     search.reduced = True
     result = search.run()
     kinds = {role.name: [place.kind for place in role.locations] for role in machine.roles}

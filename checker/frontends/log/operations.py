@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
-from sm90_verify.spec.ptx.numbers import Applied, Barrier, apply
+from sm90_verify.spec.ptx.numbers import Applied, KnownBarrier, apply
 from sm90_verify.spec.ptx.signals import CompleteTx, CpAsyncArrive
 
 INVAL = op.Inval("")
@@ -52,7 +52,7 @@ def wait(parity: int) -> op.Wait:
     return op.Wait("", parity)
 
 
-def cp_async_arrive(barrier: Barrier, threads: int) -> Applied:
+def cp_async_arrive(barrier: KnownBarrier, threads: int) -> Applied:
     """`threads` threads make the phase wait for their copies, up to the first that must not."""
     applied = apply(barrier, CP_ASYNC_ARRIVE)
     for _ in range(threads - 1):

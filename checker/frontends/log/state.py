@@ -27,7 +27,7 @@ class ReplayedBarrier:
     """A barrier during the replay: `completed` phases so far, and what the current phase has seen."""
 
     address: int
-    state: numbers.Barrier = DEAD
+    state: numbers.KnownBarrier = DEAD
     completed: int = 0
     arrived: dict[int, int] = field(default_factory=dict)
     unseen: int = 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from sm90_verify.evidence.hardware.mbarrier.menu import OTHER_VERBS, WAITS, Operation, operation, records
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.mbarrier import NONE_PENDING
-from sm90_verify.spec.ptx.numbers import DEAD, Barrier, Breach, apply
+from sm90_verify.spec.ptx.numbers import DEAD, Breach, KnownBarrier, apply
 
 Answer = int | Breach | None
 """Whether a wait passes; the pending count before an arrival; what is illegal; None where there is nothing to see."""
@@ -24,7 +24,7 @@ class Reference:
     position of the arrival that returned the token, the phases that completed since.
     """
 
-    state: Barrier = DEAD
+    state: KnownBarrier = DEAD
     unseen: int = 0
     ages: dict[int, int] = field(default_factory=dict)
     position: int = 0
@@ -60,7 +60,7 @@ class Reference:
         self._move(one, here, after, passes, completes)
         return int(passes) if one.verb in WAITS else pending if one.has_token else None
 
-    def _move(self, one: Operation, here: int, after: Barrier, passes: bool, completes: bool) -> None:
+    def _move(self, one: Operation, here: int, after: KnownBarrier, passes: bool, completes: bool) -> None:
         """Takes over the barrier as it is afterwards, and what follows for the ghosts."""
         if not passes:
             return
