@@ -262,7 +262,7 @@ def test_one_word_for_arrivals_and_bytes():
 
 
 def test_a_label_that_does_not_exist():
-    code = {"t": {"start": [software_barriers.Instruction("jump", "", "nowhere")]}}
+    code = {"t": {"start": [software_barriers.SoftwareInstruction("jump", "", "nowhere")]}}
     with pytest.raises(SpecError, match="no label 'nowhere'"):
         software_barriers.Software("bad", {}, (), code).machine()
 

@@ -6,7 +6,7 @@ import pytest
 
 from sm90_verify.evidence.fuzz.explorer import explore
 from sm90_verify.evidence.fuzz.generate import random_program
-from sm90_verify.evidence.fuzz.run import RULES, Tally, compare, fuzz
+from sm90_verify.evidence.fuzz.run import RULES, FuzzTally, compare, fuzz
 
 FACTS = [
     # what an H100 did, one thread and one barrier: a launch that faults is a violation, a wait that blocks a deadlock
@@ -48,7 +48,7 @@ def test_the_engines_decide_as_the_explorer_does():
 
 def test_a_wrong_engine_is_told(monkeypatch):
     monkeypatch.setattr("sm90_verify.evidence.fuzz.run.reduced_search", lambda machine: (False, set()))
-    tally = Tally()
+    tally = FuzzTally()
     for seed in range(5):
         compare(*random_program(seed), tally)
     assert any("reduced search: proved" in one and "class Found(Pipeline):" in one for one in tally.disagreements)

@@ -14,7 +14,7 @@ from sm90_verify.evidence.hardware.gemm import variants as gemm_variants
 from sm90_verify.evidence.hardware.gemm.kernel import WRONG
 from sm90_verify.evidence.hardware.gemm.models import MODELS
 from sm90_verify.evidence.hardware.gemm.record import SOURCE, read_reactions, sizes, write_reactions
-from sm90_verify.evidence.hardware.gemm.variants import Prediction, React, Reaction, contradicts, variants
+from sm90_verify.evidence.hardware.gemm.variants import GemmPrediction, GemmReaction, React, contradicts, variants
 from sm90_verify.recordings.acceptance import acceptance_of, pipeline_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
@@ -65,7 +65,7 @@ def test_the_right_kernels_with_the_same_sizes_are_proved():
     assert len(seen) >= 6
 
 
-REACTION = Reaction(100, 0, 0, (), 0, 0, "", 0, 0)
+REACTION = GemmReaction(100, 0, 0, (), 0, 0, "", 0, 0)
 HANG, RACE = (next(one for one in variants() if one.shows == shows) for shows in ("hang", "wrong"))
 
 
@@ -90,9 +90,9 @@ def test_what_agrees_with_a_prediction():
     hangs = replace(REACTION, hangs=100, wrong=100, stuck=((prediction.stuck, 100),))
     assert contradicts(prediction, HANG, hangs) == ""
     assert contradicts(predict(RACE), RACE, replace(REACTION, wrong=95)) == ""
-    assert "no race" in contradicts(Prediction({}, True), replace(RACE, shows=""), replace(REACTION, wrong=1))
-    assert "no deadlock" in contradicts(Prediction({}, True), replace(RACE, shows=""), replace(REACTION, hangs=1))
-    assert contradicts(Prediction({}, False), replace(RACE, shows=""), replace(REACTION, hangs=1)) == ""
+    assert "no race" in contradicts(GemmPrediction({}, True), replace(RACE, shows=""), replace(REACTION, wrong=1))
+    assert "no deadlock" in contradicts(GemmPrediction({}, True), replace(RACE, shows=""), replace(REACTION, hangs=1))
+    assert contradicts(GemmPrediction({}, False), replace(RACE, shows=""), replace(REACTION, hangs=1)) == ""
 
 
 # ---------------------------------------------------------------- what a GPU did

@@ -191,18 +191,18 @@ def test_what_contradicts_a_prediction():
         )
     )
     stuck = (("consumer", "producer"),)
-    hangs = pipelines.Reaction(100, hangs=100, stuck=stuck)
+    hangs = pipelines.MistakeReaction(100, hangs=100, stuck=stuck)
     assert contradicts(hang, hangs) == ""
     assert "99 runs of 100 hang" in contradicts(hang, replace(hangs, hangs=99))
     assert "stuck are to be" in contradicts(hang, replace(hangs, stuck=(*stuck, ("consumer",))[::-1]))
     assert "without the mistake" in contradicts(hang, replace(hangs, right_hangs=1))
-    assert contradicts(race, pipelines.Reaction(100, wrong=95)) == ""
-    assert "94 are wrong" in contradicts(race, pipelines.Reaction(100, wrong=94))
-    assert "without the mistake" in contradicts(race, pipelines.Reaction(100, wrong=100, right_wrong=1))
-    assert contradicts(race, pipelines.Reaction(100, wrong=100, unlike=("it waits",))) == "it waits"
+    assert contradicts(race, pipelines.MistakeReaction(100, wrong=95)) == ""
+    assert "94 are wrong" in contradicts(race, pipelines.MistakeReaction(100, wrong=94))
+    assert "without the mistake" in contradicts(race, pipelines.MistakeReaction(100, wrong=100, right_wrong=1))
+    assert contradicts(race, pipelines.MistakeReaction(100, wrong=100, unlike=("it waits",))) == "it waits"
     assert contradicts(hang, replace(hangs, unordered=("no order",))) == "no order"
-    assert contradicts(fault, pipelines.Reaction(100, fault="the launch faults")) == ""
-    assert "ended" in contradicts(fault, pipelines.Reaction(100))
+    assert contradicts(fault, pipelines.MistakeReaction(100, fault="the launch faults")) == ""
+    assert "ended" in contradicts(fault, pipelines.MistakeReaction(100))
 
 
 # ---------------------------------------------------------------- recording, by a GPU that does what the models do
@@ -236,9 +236,9 @@ class Obedient:
 
 @pytest.fixture
 def obedient(monkeypatch):
-    monkeypatch.setattr(pipelines, "Kernel", Obedient)
+    monkeypatch.setattr(pipelines, "PipelineKernel", Obedient)
     monkeypatch.setattr(pipelines, "gpu", lambda: Gpu("an H100", "13.0", "13.0", 132))
-    monkeypatch.setattr(pipelines_record, "Kernel", Obedient)
+    monkeypatch.setattr(pipelines_record, "PipelineKernel", Obedient)
     monkeypatch.setattr(pipelines_record, "gpu", pipelines.gpu)
     monkeypatch.setattr(pipelines_record, "sizes", lambda kernel: [SMALL[kernel]])
     monkeypatch.setattr(pipelines_record, "in_processes", lambda function, items: [function(one) for one in items])
@@ -288,7 +288,7 @@ def test_one_kernel_is_recorded(obedient, monkeypatch):
 
 def test_all_mistakes_are_recorded(obedient, monkeypatch, tmp_path):
     path = str(tmp_path / "mistakes.jsonl.gz")
-    did = pipelines.Reaction(100, hangs=100, wrong=100)
+    did = pipelines.MistakeReaction(100, hangs=100, wrong=100)
     monkeypatch.setattr(pipelines_record, "react", lambda one: did)
     pipelines_record.record_mistakes(path)
     assert read_reactions(path) == [(one, did) for one in table.mistakes()]
@@ -340,10 +340,10 @@ def test_what_an_h100_did_with_mistakes():
 def test_reactions_are_read_as_written(tmp_path, monkeypatch):
     monkeypatch.setattr(pipelines_record, "gpu", lambda: Gpu("an H100", "13.0", "13.0", 132))
     one, other = table.mistakes()[:2]
-    did = pipelines.Reaction(100, 3, 2, (("consumer", "producer"), ("consumer",)), "", 1, 0, ("a", "b"), ("c",))
+    did = pipelines.MistakeReaction(100, 3, 2, (("consumer", "producer"), ("consumer",)), "", 1, 0, ("a", "b"), ("c",))
     path = str(tmp_path / "pipelines_mistakes.jsonl.gz")
-    write_reactions([(one, did), (other, pipelines.Reaction(20, fault="the launch faults"))], path)
-    assert read_reactions(path) == [(one, did), (other, pipelines.Reaction(20, fault="the launch faults"))]
+    write_reactions([(one, did), (other, pipelines.MistakeReaction(20, fault="the launch faults"))], path)
+    assert read_reactions(path) == [(one, did), (other, pipelines.MistakeReaction(20, fault="the launch faults"))]
     write_reactions([(replace(one, parameters={"stages": 9}), did)], path)
     assert read_reactions(path) == []
     (tmp_path / "pipelines_mistakes.jsonl.gz").write_bytes(gzip.compress(b'{"kind":"another"}\n'))

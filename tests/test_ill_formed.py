@@ -7,7 +7,7 @@ from test_mbarrier_fuzz import answers
 
 from sm90_verify.evidence.hardware.mbarrier import ill_formed
 from sm90_verify.evidence.hardware.mbarrier.generate import row
-from sm90_verify.evidence.hardware.mbarrier.ill_formed import Reaction, kinds, operations_of, probes, verdict
+from sm90_verify.evidence.hardware.mbarrier.ill_formed import IllFormedReaction, kinds, operations_of, probes, verdict
 from sm90_verify.evidence.hardware.mbarrier.menu import operation
 from sm90_verify.evidence.hardware.mbarrier.specimens import LEGAL, Kind, Specimen
 from sm90_verify.spec.errors import SpecError
@@ -129,11 +129,11 @@ def test_a_process_that_cannot_start_is_an_error_and_not_a_fault(monkeypatch):
 
 
 def test_legal_sequences_that_hardware_answers_otherwise_are_told():
-    right = Reaction("underflow.twin", 0, LEGAL, False, (0, 1, 1, 0, 1))
+    right = IllFormedReaction("underflow.twin", 0, LEGAL, False, (0, 1, 1, 0, 1))
     assert ill_formed.disagreements([right]) == []
-    other = Reaction("underflow.twin", 0, LEGAL, False, (0, 1, 0, 0, 1))
+    other = IllFormedReaction("underflow.twin", 0, LEGAL, False, (0, 1, 0, 0, 1))
     assert "test_wait.parity 0 is 0, the spec says 1" in ill_formed.disagreements([other])[0]
-    faulty = Reaction("underflow.twin", 0, LEGAL, True, (0,), 719)
+    faulty = IllFormedReaction("underflow.twin", 0, LEGAL, True, (0,), 719)
     assert "a fault at arrive 1" in ill_formed.disagreements([faulty])[0]
-    illegal = Reaction("underflow", 0, "arrival-count", True, (0,), 719)
+    illegal = IllFormedReaction("underflow", 0, "arrival-count", True, (0,), 719)
     assert ill_formed.disagreements([illegal]) == []

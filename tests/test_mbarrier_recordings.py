@@ -13,7 +13,7 @@ import pytest
 from sm90_verify.evidence.hardware.mbarrier.ill_formed import (
     PROBES,
     TWIN,
-    Reaction,
+    IllFormedReaction,
     disagreements,
     kinds,
     operations_of,
@@ -108,7 +108,7 @@ def test_more_than_a_thousand_million_legal_operations_and_no_mismatch():
 
 def test_reactions_to_other_sequences_are_not_taken_for_these(tmp_path, monkeypatch):
     path = str(tmp_path / "x.jsonl.gz")
-    one = Reaction("underflow", 1, "arrival-count", True, (0,), 719)
+    one = IllFormedReaction("underflow", 1, "arrival-count", True, (0,), 719)
     write_reactions({"name": "simulated"}, [one], path)
     assert read_reactions(path) == [one]
     monkeypatch.setattr("sm90_verify.evidence.hardware.mbarrier.tables.operations_of", lambda name, index: ("init 1",))

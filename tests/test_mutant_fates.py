@@ -14,7 +14,7 @@ from sm90_verify.engines.search.explore import Exploration, explore
 from sm90_verify.evidence.mutation import score
 from sm90_verify.evidence.mutation.behaviour import FEWER, MORE, OPEN, OTHER, SAME, Behaviour, compare
 from sm90_verify.evidence.mutation.run import exit_code, score_of
-from sm90_verify.evidence.mutation.score import DISAGREED, EQUIVALENT, KILLED, REFUSED, SURVIVED, Outcome, run
+from sm90_verify.evidence.mutation.score import DISAGREED, EQUIVALENT, KILLED, REFUSED, SURVIVED, MutantOutcome, run
 from sm90_verify.mutation.catalogue import Model, mutants_of
 from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.cutlass.classes import Async, TmaAsync, TmaStore
@@ -68,7 +68,7 @@ def test_a_comparison_can_be_cut_short():
 RING = Model(TmaAsync, {"stages": 2, "consumers": 1}, {"trips": 5})
 
 
-def fate(operator: str, *words: str, model: Model = RING, nth: int = -1) -> Outcome:
+def fate(operator: str, *words: str, model: Model = RING, nth: int = -1) -> MutantOutcome:
     return run(model, named(model, operator, *words, nth=nth))
 
 
@@ -206,7 +206,11 @@ def test_a_mutant_that_breaks_the_checker_is_a_disagreement(monkeypatch):
 
 def test_only_the_first_of_equal_programs_counts():
     mutants = mutants_of(Model(TmaStore, {"stages": 2}, thin=True))[:3]
-    outcomes = [Outcome(0, KILLED, program="p"), Outcome(1, KILLED, program="p"), Outcome(2, REFUSED, "why")]
+    outcomes = [
+        MutantOutcome(0, KILLED, program="p"),
+        MutantOutcome(1, KILLED, program="p"),
+        MutantOutcome(2, REFUSED, "why"),
+    ]
     one = score_of("x", mutants, outcomes)
     assert (len(one.fates), one.copies, one.decided, one.score) == (2, 1, 1, 1.0)
 

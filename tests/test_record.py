@@ -16,7 +16,7 @@ from simulated import GPU, changed, later, model_of, simulated
 from sm90_verify.cli.main import main
 from sm90_verify.evidence.hardware import everything, reactions, table
 from sm90_verify.evidence.hardware.cases import Case, mutants
-from sm90_verify.evidence.hardware.reactions import Prediction, Reaction, Row, predict
+from sm90_verify.evidence.hardware.reactions import PredictedCase, Prediction, Reaction, predict
 from sm90_verify.gpu import record
 from sm90_verify.gpu import replay as on_gpu
 from sm90_verify.gpu import ways as gpu_ways
@@ -302,8 +302,10 @@ def test_a_mistake_in_what_runs_the_cases_is_no_fault(tmp_path, monkeypatch):
 def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
     monkeypatch.setattr(table, "gpu", lambda: Gpu("simulated", "1.0", "1.0", 1))
     rows = [
-        Row(Case("async", (("stages", 1),), "drop: x"), Prediction("deadlock", ("a", "b"), True), Reaction(20, 20)),
-        Row(
+        PredictedCase(
+            Case("async", (("stages", 1),), "drop: x"), Prediction("deadlock", ("a", "b"), True), Reaction(20, 20)
+        ),
+        PredictedCase(
             Case("async", (("stages", 2),)), Prediction("race", why="race"), Reaction(100, wrong=99, held="b", taken=7)
         ),
     ]

@@ -17,11 +17,11 @@ from sm90_verify.report.sections import (
     Break,
     Column,
     Execution,
+    JsonValues,
     Lines,
     Nested,
     Paragraph,
-    Record,
-    Schedule,
+    ScheduleTable,
     Table,
     Tally,
 )
@@ -155,8 +155,8 @@ def kinds(reports) -> str:
     ("arguments", "told"),
     [
         (["pipeline", "--stages", "1"], "Findings Notes Verdict"),
-        (["spec"], "Headline Excerpt Schedule Stuck Execution Break Findings Notes Verdict"),
-        (["claims", "43"], "Table Table Break Tally Record"),
+        (["spec"], "Headline Excerpt ScheduleTable Stuck Execution Break Findings Notes Verdict"),
+        (["claims", "43"], "Table Table Break Tally JsonValues"),
     ],
 )
 def test_a_format_is_one_function_of_the_reports(monkeypatch, tmp_path, capsys, arguments, told):
@@ -177,10 +177,10 @@ def test_a_report_holds_the_whole_trace_and_json_reads_it_there(tmp_path):
     (execution,) = (section for section in report if isinstance(section, Execution))
     assert execution.trace is result.trace and execution.shortest is result.shortest is True
     assert object_of(report)["trace"] == trace_object(result.trace)
-    (schedule,) = (section for section in report if isinstance(section, Schedule))
+    (schedule,) = (section for section in report if isinstance(section, ScheduleTable))
     told = len(result.trace.steps) + len(result.trace.next)
     assert schedule.hidden and len(schedule.rows) + schedule.hidden == told
-    (schedule,) = (section for section in sections_of(result, every_step=True) if isinstance(section, Schedule))
+    (schedule,) = (section for section in sections_of(result, every_step=True) if isinstance(section, ScheduleTable))
     assert len(schedule.rows) == told and not schedule.hidden
 
 
@@ -224,7 +224,13 @@ def test_tables_break_their_last_column_only():
 
 def test_what_people_read_and_scripts_do_not_and_the_other_way_round():
     tally = Tally("SETTLED", "2 claims", ("3 runs", "0.10 s"))
-    report = (Paragraph("read me"), Break(), Nested((Lines(("kept whole",)),), 2), tally, Record("claims", {"a": 1}))
+    report = (
+        Paragraph("read me"),
+        Break(),
+        Nested((Lines(("kept whole",)),), 2),
+        tally,
+        JsonValues("claims", {"a": 1}),
+    )
     assert text([report]).splitlines() == [
         "read me",
         "",

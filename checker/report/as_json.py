@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 from sm90_verify.report.of_result import sections_of
-from sm90_verify.report.sections import Execution, Findings, Notes, Record, Report, Section, Verdict
+from sm90_verify.report.sections import Execution, Findings, JsonValues, Notes, Report, Section, Verdict
 from sm90_verify.result import Finding, Recovered, Result, Trace, TraceStep, worst
 
 SCHEMA = 1
@@ -43,7 +43,7 @@ def object_of(report: Report) -> dict[str, Any]:
     """One JSON-able object for a report; `trace` is that of its most severe violation, and every violated property
     carries its own as well.
     """
-    record = _only(report, Record)
+    record = _only(report, JsonValues)
     if record is not None:
         return {**_header(record.command), **record.values}
     verdict, findings, notes = _known(report, Verdict), _known(report, Findings), _known(report, Notes)

@@ -16,8 +16,8 @@ from sm90_verify.report.sections import (
     Headline,
     Notes,
     Report,
-    Row,
-    Schedule,
+    ScheduleRow,
+    ScheduleTable,
     Section,
     SourceLine,
     Stuck,
@@ -93,17 +93,17 @@ def _excerpt(trace: Trace, file: str, blamed: int, role: str) -> Excerpt:
     return Excerpt(file, blamed, tuple(lines))
 
 
-def _schedule(told: Trace, taken: int, every_step: bool) -> Schedule:
+def _schedule(told: Trace, taken: int, every_step: bool) -> ScheduleTable:
     """Steps beyond those that were taken are what comes next."""
     chosen = tuple(range(len(told.steps))) if every_step else that_matter(told)
     rows = tuple(_row(told.steps[index], index + 1, taken) for index in chosen)
-    return Schedule(rows, len(told.steps) - len(rows))
+    return ScheduleTable(rows, len(told.steps) - len(rows))
 
 
-def _row(step: TraceStep, number: int, taken: int) -> Row:
+def _row(step: TraceStep, number: int, taken: int) -> ScheduleRow:
     does = f"{step.op} {step.object}".strip()
     shown = number if number <= taken else 0
-    return Row(shown, number >= taken, step.line, step.role, does, _changes(step))
+    return ScheduleRow(shown, number >= taken, step.line, step.role, does, _changes(step))
 
 
 def _changes(step: TraceStep) -> str:

@@ -36,7 +36,7 @@ class Excerpt(NamedTuple):
     lines: tuple[SourceLine, ...]
 
 
-class Row(NamedTuple):
+class ScheduleRow(NamedTuple):
     """A step of a schedule that matters. number: 0 if it is what comes next. marked: where the violation is."""
 
     number: int
@@ -47,10 +47,10 @@ class Row(NamedTuple):
     changes: str
 
 
-class Schedule(NamedTuple):
+class ScheduleTable(NamedTuple):
     """The steps that matter, and how many do not."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ScheduleRow, ...]
     hidden: int
 
 
@@ -159,7 +159,7 @@ class Tally(NamedTuple):
     figures: tuple[str, ...]
 
 
-class Record(NamedTuple):
+class JsonValues(NamedTuple):
     """A report about many results as keys and values: for scripts, not for people."""
 
     command: str
@@ -169,7 +169,7 @@ class Record(NamedTuple):
 Section: TypeAlias = (
     Headline
     | Excerpt
-    | Schedule
+    | ScheduleTable
     | Stuck
     | Because
     | Execution
@@ -183,6 +183,6 @@ Section: TypeAlias = (
     | Table
     | Nested
     | Tally
-    | Record
+    | JsonValues
 )
 Report: TypeAlias = tuple[Section, ...]

@@ -16,14 +16,14 @@ from sm90_verify.report.sections import (
     Execution,
     Findings,
     Headline,
+    JsonValues,
     Lines,
     Nested,
     Notes,
     Paragraph,
-    Record,
     Report,
-    Row,
-    Schedule,
+    ScheduleRow,
+    ScheduleTable,
     Section,
     Stuck,
     Table,
@@ -55,7 +55,7 @@ def _section(section: Section) -> list[str]:
             return wrap(f"error[{section.property}]: {section.title}", "    ")
         case Excerpt():
             return _excerpt(section)
-        case Schedule():
+        case ScheduleTable():
             return _schedule(section)
         case Stuck():
             return _stuck(section)
@@ -83,7 +83,7 @@ def _section(section: Section) -> list[str]:
             return [f"{'':{section.indent}}{line}".rstrip() for line in _lines(section.sections)]
         case Tally():
             return [f"verify: {'  '.join((f'{section.word} {section.what}', *section.figures))}"]
-        case Record():
+        case JsonValues():
             return []
         case _:
             assert_never(section)
@@ -147,7 +147,7 @@ def _excerpt(section: Excerpt) -> list[str]:
     return [*lines, "     |"]
 
 
-def _schedule(section: Schedule) -> list[str]:
+def _schedule(section: ScheduleTable) -> list[str]:
     """One lane per role, only what changed on the right; as a plain list where the lanes do not fit."""
     rows = section.rows
     if not rows:
@@ -173,7 +173,7 @@ def _schedule(section: Schedule) -> list[str]:
     return lines
 
 
-def _number(row: Row) -> str:
+def _number(row: ScheduleRow) -> str:
     return f"{'x' if row.marked else ' '} {row.number:4d}" if row.number else "x next"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from sm90_verify.evidence.claims.claim import DEPENDS, OPEN, Evidence, Settled, place
 from sm90_verify.report.as_json import to_object, trace_object
 from sm90_verify.report.of_result import sections_of
-from sm90_verify.report.sections import Break, Column, Nested, Paragraph, Record, Report, Section, Table, Tally
+from sm90_verify.report.sections import Break, Column, JsonValues, Nested, Paragraph, Report, Section, Table, Tally
 
 LIST = (Column(width=4, right=True), Column(width=12, gap=2), Column(gap=2))
 DETAIL = (Column(width=10), Column(gap=2))
@@ -30,7 +30,7 @@ def report(settled: Sequence[Settled], *, detailed: bool, every_step: bool = Fal
             if one.shown is not None and one.shown.result.trace is not None:
                 sections += [Paragraph(f"the run at {place(one.shown)}:"), Break()]
                 sections += [Nested(_shown(one.shown, every_step)), Break()]
-    return (*sections, _tally(settled), Record("claims", _values(settled)))
+    return (*sections, _tally(settled), JsonValues("claims", _values(settled)))
 
 
 def _tally(settled: Sequence[Settled]) -> Tally:

@@ -11,7 +11,18 @@ from sm90_verify.evidence.frontier.formula import Formula
 from sm90_verify.evidence.frontier.run import Decided, Family, Frontier, shortest_trace
 from sm90_verify.report.as_json import trace_object
 from sm90_verify.report.of_result import sections_of
-from sm90_verify.report.sections import Break, Column, Lines, Nested, Paragraph, Record, Report, Section, Table, Tally
+from sm90_verify.report.sections import (
+    Break,
+    Column,
+    JsonValues,
+    Lines,
+    Nested,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+    Tally,
+)
 from sm90_verify.result import UNDETERMINED, VIOLATED, Result
 
 ASSERTIONS = (
@@ -56,12 +67,12 @@ def report(frontier: Frontier) -> Report:
             "epilogue frontier",
             (f"{len(frontier.decided)} configurations", f"{frontier.seconds:.1f} s"),
         ),
-        Record("epilogue", _values(frontier, differences)),
+        JsonValues("epilogue", _values(frontier, differences)),
     ]
     return tuple(sections)
 
 
-def _values(frontier: Frontier, differences: Sequence[Difference]) -> dict[str, Any]:
+def _values(frontier: Frontier, differences: Sequence[FrontierDifference]) -> dict[str, Any]:
     return {
         "model": {"name": "epilogue frontier", "parameters": box_object(frontier.box)},
         "verdict": frontier.verdict,
@@ -74,7 +85,7 @@ def _values(frontier: Frontier, differences: Sequence[Difference]) -> dict[str, 
     }
 
 
-def _difference_object(difference: Difference, groups: Sequence[Family]) -> dict[str, Any]:
+def _difference_object(difference: FrontierDifference, groups: Sequence[Family]) -> dict[str, Any]:
     smallest, result = difference.smallest, difference.example
     return {
         "configurations": len(difference.members),
@@ -107,7 +118,7 @@ def _counter(members: Sequence[Decided]) -> Callable[[Family], int]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class FrontierDifference:
     """Where the verdicts and the assertions differ: the configurations, and the formula of each group for them.
 
     smallest: of the configurations; example: the violation that it has, if it has one.
@@ -120,7 +131,7 @@ class Difference:
     example: Result | None
 
 
-def _differences(frontier: Frontier) -> Iterable[Difference]:
+def _differences(frontier: Frontier) -> Iterable[FrontierDifference]:
     yield _difference(
         "rejected although safe",
         tuple(one for one in frontier.decided if one.safe and one.rejected),
@@ -133,11 +144,11 @@ def _differences(frontier: Frontier) -> Iterable[Difference]:
     )
 
 
-def _difference(title: str, members: tuple[Decided, ...], chosen: Chosen) -> Difference:
+def _difference(title: str, members: tuple[Decided, ...], chosen: Chosen) -> FrontierDifference:
     smallest = min(members, key=lambda one: one.configuration.size, default=None)
     violated = smallest is not None and smallest.verdict == VIOLATED
     example = shortest_trace(smallest.configuration) if smallest is not None and violated else None
-    return Difference(title, members, chosen, smallest, example)
+    return FrontierDifference(title, members, chosen, smallest, example)
 
 
 def _summary_of(frontier: Frontier) -> list[Section]:
@@ -199,7 +210,7 @@ def _rectangles(members: list[Family]) -> list[list[Family]]:
     return [members] if len(members) == len(delays) * len(sizes) else [[one] for one in members]
 
 
-def _example(difference: Difference) -> list[Section]:
+def _example(difference: FrontierDifference) -> list[Section]:
     if difference.smallest is None:
         return []
     configuration = difference.smallest.configuration

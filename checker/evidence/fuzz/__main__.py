@@ -8,7 +8,7 @@ import argparse
 import os
 import sys
 
-from sm90_verify.evidence.fuzz.run import RULES, Tally, fuzz
+from sm90_verify.evidence.fuzz.run import RULES, FuzzTally, fuzz
 
 
 def main() -> int:
@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="default: one per core")
     options = parser.parse_args()
 
-    def tell(so_far: Tally) -> None:
+    def tell(so_far: FuzzTally) -> None:
         print(f"{so_far.programs} programs, {len(so_far.disagreements)} decided differently", file=sys.stderr)
 
     tally = fuzz(options.seed, options.programs, processes=options.processes, tell=tell)

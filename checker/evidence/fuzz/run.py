@@ -24,7 +24,7 @@ programs of mbarrier operations can use."""
 
 
 @dataclass
-class Tally:
+class FuzzTally:
     """programs: how many were decided; proved: of them, without any violation. used: by rule, how many programs used
     it. disagreements: what the engines say, and the program.
     """
@@ -34,17 +34,19 @@ class Tally:
     used: Counter[str] = field(default_factory=Counter)
     disagreements: list[str] = field(default_factory=list)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: FuzzTally) -> None:
         self.programs += other.programs
         self.proved += other.proved
         self.used += other.used
         self.disagreements += other.disagreements
 
 
-def fuzz(first: int, programs: int, *, processes: int = 1, tell: Callable[[Tally], None] | None = None) -> Tally:
+def fuzz(
+    first: int, programs: int, *, processes: int = 1, tell: Callable[[FuzzTally], None] | None = None
+) -> FuzzTally:
     """Compares `programs` programs, from the seed `first` on."""
     chunks = [(at, min(500, first + programs - at)) for at in range(first, first + programs, 500)]
-    total = Tally()
+    total = FuzzTally()
     if processes == 1:
         for chunk in chunks:
             total.add(_chunk(chunk))
@@ -57,14 +59,14 @@ def fuzz(first: int, programs: int, *, processes: int = 1, tell: Callable[[Tally
     return total
 
 
-def _chunk(chunk: tuple[int, int]) -> Tally:
-    tally = Tally()
+def _chunk(chunk: tuple[int, int]) -> FuzzTally:
+    tally = FuzzTally()
     for seed in range(chunk[0], chunk[0] + chunk[1]):
         compare(*random_program(seed), tally)
     return tally
 
 
-def compare(program: Program, counts: tuple[int, ...], tally: Tally) -> None:
+def compare(program: Program, counts: tuple[int, ...], tally: FuzzTally) -> None:
     """Adds what the engines say about a program to a tally."""
     truth = explore_independently(program, counts)
     if truth is None:
@@ -76,7 +78,7 @@ def compare(program: Program, counts: tuple[int, ...], tally: Tally) -> None:
     tally.proved += not truth.violated
     said = []
     packed = pack(machine, exchange=True)
-    whole = Search(pack(machine) if packed.groups else packed, Bounds(), False).run().violations
+    whole = Search(pack(machine) if packed.groups else packed, SearchBounds(), False).run().violations
     if set(whole) != truth.violated:
         said.append(f"search: {sorted(whole)}")
     reduced, rules = reduced_search(packed)

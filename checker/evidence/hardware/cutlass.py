@@ -48,36 +48,36 @@ PINGPONG: Mapping[str, int | str] = {"SCHEDULE": 2}
 
 
 @dataclass(frozen=True)
-class Kernel:
+class CutlassKernel:
     """What kernels/cutlass_synclog.cu is compiled with, and the GEMM that it runs: M, N, K and CTAs (0: all SMs)."""
 
     sizes: tuple[int, int, int, int]
     macros: Mapping[str, int | str] = field(default_factory=dict)
 
 
-KERNELS: Mapping[str, Kernel] = {
-    "coop_c22": Kernel((256, 512, 512, 4), {**COOPERATIVE, "CLUSTER_M": 2, "CLUSTER_N": 2}),
-    "coop_c12_void": Kernel(
+KERNELS: Mapping[str, CutlassKernel] = {
+    "coop_c22": CutlassKernel((256, 512, 512, 4), {**COOPERATIVE, "CLUSTER_M": 2, "CLUSTER_N": 2}),
+    "coop_c12_void": CutlassKernel(
         (256, 1024, 1024, 2), {**COOPERATIVE, "CLUSTER_N": 2, "TILE_N": 256, "SOURCE": 0, "STAGES": 4}
     ),
-    "pp_2x1": Kernel((256, 512, 320, 2), {**PINGPONG, "CLUSTER_M": 2, "TILE_M": 64, "STAGES": 5}),
-    "ws_fp8_s7": Kernel(
+    "pp_2x1": CutlassKernel((256, 512, 320, 2), {**PINGPONG, "CLUSTER_M": 2, "TILE_M": 64, "STAGES": 5}),
+    "ws_fp8_s7": CutlassKernel(
         (128, 128, 2048, 0), {**WS, "INPUT": 2, "TILE_M": 64, "TILE_N": 64, "TILE_K": 128, "STAGES": 7}
     ),
-    "pp_fp8_sums_1x2": Kernel(
+    "pp_fp8_sums_1x2": CutlassKernel(
         (128, 512, 1024, 2), {**PINGPONG, "INPUT": 1, "TILE_M": 64, "TILE_K": 128, "CLUSTER_N": 2}
     ),
-    "coop_mixed": Kernel((256, 256, 512, 2), {**COOPERATIVE, "INPUT": 3}),
-    "ws_tf32": Kernel((128, 128, 512, 0), {**WS, "INPUT": 4, "TILE_K": 32, "CARVEOUT": 32768}),
-    "coop_streamk": Kernel((384, 384, 1024, 4), {**COOPERATIVE, "STREAM_K": 1}),
-    "coop_streamk_2x1": Kernel((512, 384, 1024, 4), {**COOPERATIVE, "STREAM_K": 1, "CLUSTER_M": 2}),
-    "coop_grouped": Kernel((256, 256, 256, 2), {**COOPERATIVE, "GROUPS": 3}),
-    "pp_grouped_void": Kernel((256, 256, 256, 2), {**PINGPONG, "GROUPS": 3, "SOURCE": 0, "TILE_M": 64}),
-    "ws_reuse_delay": Kernel(
+    "coop_mixed": CutlassKernel((256, 256, 512, 2), {**COOPERATIVE, "INPUT": 3}),
+    "ws_tf32": CutlassKernel((128, 128, 512, 0), {**WS, "INPUT": 4, "TILE_K": 32, "CARVEOUT": 32768}),
+    "coop_streamk": CutlassKernel((384, 384, 1024, 4), {**COOPERATIVE, "STREAM_K": 1}),
+    "coop_streamk_2x1": CutlassKernel((512, 384, 1024, 4), {**COOPERATIVE, "STREAM_K": 1, "CLUSTER_M": 2}),
+    "coop_grouped": CutlassKernel((256, 256, 256, 2), {**COOPERATIVE, "GROUPS": 3}),
+    "pp_grouped_void": CutlassKernel((256, 256, 256, 2), {**PINGPONG, "GROUPS": 3, "SOURCE": 0, "TILE_M": 64}),
+    "ws_reuse_delay": CutlassKernel(
         (128, 128, 512, 0),
         {**WS, "EPI_M": 64, "EPI_N": 32, "STAGES_C": 4, "STAGES_D": 3, "REUSE": "true", "DELAY": "true", "STAGES": 2},
     ),
-    "coop_reuse_delay": Kernel(
+    "coop_reuse_delay": CutlassKernel(
         (256, 512, 192, 2),
         {
             **COOPERATIVE,
@@ -90,15 +90,17 @@ KERNELS: Mapping[str, Kernel] = {
             "STAGES": 3,
         },
     ),
-    "coop_short": Kernel((256, 512, 64, 2), {**COOPERATIVE, "TILE_N": 64}),
-    "coop_cpasync": Kernel((256, 256, 512, 2), {**COOPERATIVE, "COPY": 1}),
-    "ws_cpasync": Kernel((128, 128, 512, 0), {**WS, "COPY": 1, "STAGES": 3}),
-    "pp_cpasync": Kernel((256, 256, 512, 2), {**PINGPONG, "COPY": 1, "TILE_M": 64}),
-    "tma_one_role": Kernel((128, 128, 512, 0), {"SCHEDULE": 3, "STAGES": 3}),
-    "ws_mixed": Kernel((128, 128, 512, 0), {**WS, "INPUT": 3, "CARVEOUT": 98304}),
-    "coop_tf32_2x1": Kernel((256, 256, 512, 4), {**COOPERATIVE, "INPUT": 4, "TILE_K": 32, "CLUSTER_M": 2}),
-    "coop_scaled": Kernel((256, 256, 1024, 2), {**COOPERATIVE, "INPUT": 5, "TILE_K": 128}),
-    "pp_scaled_1x2": Kernel((256, 256, 640, 2), {**PINGPONG, "INPUT": 5, "TILE_K": 128, "TILE_M": 64, "CLUSTER_N": 2}),
+    "coop_short": CutlassKernel((256, 512, 64, 2), {**COOPERATIVE, "TILE_N": 64}),
+    "coop_cpasync": CutlassKernel((256, 256, 512, 2), {**COOPERATIVE, "COPY": 1}),
+    "ws_cpasync": CutlassKernel((128, 128, 512, 0), {**WS, "COPY": 1, "STAGES": 3}),
+    "pp_cpasync": CutlassKernel((256, 256, 512, 2), {**PINGPONG, "COPY": 1, "TILE_M": 64}),
+    "tma_one_role": CutlassKernel((128, 128, 512, 0), {"SCHEDULE": 3, "STAGES": 3}),
+    "ws_mixed": CutlassKernel((128, 128, 512, 0), {**WS, "INPUT": 3, "CARVEOUT": 98304}),
+    "coop_tf32_2x1": CutlassKernel((256, 256, 512, 4), {**COOPERATIVE, "INPUT": 4, "TILE_K": 32, "CLUSTER_M": 2}),
+    "coop_scaled": CutlassKernel((256, 256, 1024, 2), {**COOPERATIVE, "INPUT": 5, "TILE_K": 128}),
+    "pp_scaled_1x2": CutlassKernel(
+        (256, 256, 640, 2), {**PINGPONG, "INPUT": 5, "TILE_K": 128, "TILE_M": 64, "CLUSTER_N": 2}
+    ),
 }
 
 

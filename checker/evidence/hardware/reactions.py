@@ -69,7 +69,7 @@ class Reaction:
 
 
 @dataclass(frozen=True)
-class Row:
+class PredictedCase:
     case: Case
     prediction: Prediction
     reaction: Reaction = field(default_factory=Reaction)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sm90_verify.evidence.hardware.cases import Case
-from sm90_verify.evidence.hardware.reactions import Prediction, Reaction, Row, predict, react
+from sm90_verify.evidence.hardware.reactions import PredictedCase, Prediction, Reaction, predict, react
 from sm90_verify.gpu.device import Fault, gpu
 from sm90_verify.recordings.lines import read_lines, write_lines
 from sm90_verify.spec.errors import SpecError
@@ -44,14 +44,14 @@ def table(
     progress: Progress,
     predictions: Sequence[Prediction] = (),
     failed: list[str] | None = None,
-) -> list[Row]:
+) -> list[PredictedCase]:
     """Runs what a run can show of every case. predictions: of the cases, if they have been made. failed: takes what
     stops the run of a case other than a fault; without it, that is raised as SpecError.
     """
     if not predictions:
         with ProcessPoolExecutor(max_workers=workers()) as pool:
             predictions = list(pool.map(predict, cases, chunksize=8))
-    rows = [Row(case, prediction) for case, prediction in zip(cases, predictions, strict=True)]
+    rows = [PredictedCase(case, prediction) for case, prediction in zip(cases, predictions, strict=True)]
     tested = [index for index, row in enumerate(rows) if row.prediction.verdict in TESTED]
     progress(f"{len(rows)} predicted, {len(tested)} to run")
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +67,7 @@ def table(
                 failed.append(f"{label}: {mistake}")
             for offset, reaction in enumerate(reactions):
                 index = tested[start + offset]
-                rows[index] = Row(rows[index].case, rows[index].prediction, reaction)
+                rows[index] = PredictedCase(rows[index].case, rows[index].prediction, reaction)
             start += len(reactions)
             progress(f"{start} of {len(tested)} run")
     return rows
@@ -129,15 +129,15 @@ def _work(path: str, start: int) -> None:
         print(json.dumps(asdict(reaction)), flush=True)
 
 
-def write_table(rows: Iterable[Row], path: str) -> None:
+def write_table(rows: Iterable[PredictedCase], path: str) -> None:
     """The rows as compressed JSON lines, the GPU first; the file appears whole or not at all."""
     write_lines(TABLE, asdict(gpu()), [row.line() for row in rows], path)
 
 
-def read_table(path: str) -> list[Row]:
+def read_table(path: str) -> list[PredictedCase]:
     """The rows of a file that `write_table` wrote."""
     return [
-        Row(
+        PredictedCase(
             _case(line),
             Prediction(**{**line["predicted"], "stuck": tuple(line["predicted"]["stuck"])}),
             _reaction(line["did"]),

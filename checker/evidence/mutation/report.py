@@ -8,7 +8,7 @@ from typing import Any
 from sm90_verify.evidence.mutation.run import Fate, Score, exit_code, total
 from sm90_verify.evidence.mutation.score import DISAGREED, EQUIVALENT, KILLED, REASONS, REFUSED, SURVIVED, UNDECIDED
 from sm90_verify.mutation.variation import OPERATORS
-from sm90_verify.report.sections import Break, Column, Lines, Paragraph, Record, Report, Section, Table, Tally
+from sm90_verify.report.sections import Break, Column, JsonValues, Lines, Paragraph, Report, Section, Table, Tally
 from sm90_verify.result import PROPERTIES
 
 VERDICTS = {0: "proved", 1: "violated", 3: "undetermined"}
@@ -38,7 +38,7 @@ def report(scores: Sequence[Score], *, every: bool) -> Report:
         f"{whole.decided} not equivalent, {whole.count(KILLED)} killed, score {whole.score:.3f}, "
         f"{whole.count(SURVIVED)} proved survivors, {whole.count(DISAGREED)} disagreements"
     )
-    return (*sections, Tally("MUTANTS", what, (f"{whole.seconds:.0f} s",)), Record("mutants", _values(scores)))
+    return (*sections, Tally("MUTANTS", what, (f"{whole.seconds:.0f} s",)), JsonValues("mutants", _values(scores)))
 
 
 def _by_operator(whole: Score) -> Table:

@@ -17,7 +17,7 @@ from sm90_verify.evidence.mutation.score import (
     REFUSED,
     SURVIVED,
     UNDECIDED,
-    Outcome,
+    MutantOutcome,
     run,
 )
 from sm90_verify.mutation.catalogue import Mutant, mutants_of
@@ -34,7 +34,7 @@ class Fate:
     """A mutant and what became of it."""
 
     mutant: Mutant
-    outcome: Outcome
+    outcome: MutantOutcome
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,10 @@ def run_all(options: Options) -> list[Score]:
         for number in numbers
         for start in range(0, len(_mutants(number, options.dense)), BATCH)
     ]
-    outcomes: dict[int, list[Outcome]] = {number: [] for number in numbers}
+    outcomes: dict[int, list[MutantOutcome]] = {number: [] for number in numbers}
     processes = options.processes or os.cpu_count() or 1
     if processes == 1:
-        answers: Iterable[tuple[int, list[Outcome]]] = map(_batch, tasks)
+        answers: Iterable[tuple[int, list[MutantOutcome]]] = map(_batch, tasks)
         return _gathered(numbers, answers, outcomes, options)
     from multiprocessing import Pool
 
@@ -122,8 +122,8 @@ def run_all(options: Options) -> list[Score]:
 
 def _gathered(
     numbers: list[int],
-    answers: Iterable[tuple[int, list[Outcome]]],
-    outcomes: dict[int, list[Outcome]],
+    answers: Iterable[tuple[int, list[MutantOutcome]]],
+    outcomes: dict[int, list[MutantOutcome]],
     options: Options,
 ) -> list[Score]:
     for number, found in answers:
@@ -137,7 +137,7 @@ def _gathered(
     ]
 
 
-def _batch(task: Task) -> tuple[int, list[Outcome]]:
+def _batch(task: Task) -> tuple[int, list[MutantOutcome]]:
     number, dense, start, proof_timeout = task
     model, mutants = models()[number], _mutants(number, dense)[start : start + BATCH]
     return number, [run(model, mutant, proof_timeout=proof_timeout) for mutant in mutants]
@@ -148,7 +148,7 @@ def _mutants(number: int, dense: bool) -> tuple[Mutant, ...]:
     return tuple(mutants_of(models(dense=dense)[number]))
 
 
-def score_of(label: str, mutants: Sequence[Mutant], outcomes: Sequence[Outcome]) -> Score:
+def score_of(label: str, mutants: Sequence[Mutant], outcomes: Sequence[MutantOutcome]) -> Score:
     """The score of a model; of mutants that are the same program only the first counts."""
     fates: list[Fate] = []
     seen: set[str] = set()

@@ -64,7 +64,7 @@ COMPARED = 20_000
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MutantOutcome:
     """What became of one mutant. property: what killed it, or why the specification was refused; reason: a key of
     REASONS for a survivor, and what contradicts what for a disagreement. program: equal for equal programs. steps: of
     the schedule that shows a kill. seconds: of CPU.
@@ -88,36 +88,38 @@ class Outcome:
     """The reason was read off happens-before, for trip counts up to this one where any is open; -1: off all states."""
 
 
-def run(model: Model, mutant: Mutant, *, proof_timeout: float = 0.0) -> Outcome:
+def run(model: Model, mutant: Mutant, *, proof_timeout: float = 0.0) -> MutantOutcome:
     """Decides one mutant. proof_timeout: seconds for Z3 on a survivor; 0: Z3 is not asked."""
     start = time.process_time()
     original(model)
     try:
         outcome = _decide(model, mutant, proof_timeout)
     except Exception as error:
-        outcome = Outcome(mutant.number, DISAGREED, reason=f"it broke the checker: {type(error).__name__}: {error}")
+        outcome = MutantOutcome(
+            mutant.number, DISAGREED, reason=f"it broke the checker: {type(error).__name__}: {error}"
+        )
     return replace(outcome, seconds=time.process_time() - start)
 
 
-def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
+def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> MutantOutcome:
     number = mutant.number
     try:
         machine, kernel, program = compiled(mutant.of(model))
     except SpecError as error:
         return _bounded(model, mutant, error)
     if program == original(model).program:
-        return Outcome(number, EQUIVALENT, reason="the same program", program=program)
+        return MutantOutcome(number, EQUIVALENT, reason="the same program", program=program)
     outcome = _searched(number, machine, program, model.limit)
     if outcome.verdict != SURVIVED:
         return outcome
     ordered = order(kernel).verdict
     if ordered == VIOLATED:
-        return Outcome(number, DISAGREED, reason="happens-before finds what both searches miss", program=program)
+        return MutantOutcome(number, DISAGREED, reason="happens-before finds what both searches miss", program=program)
     proof = ""
     if proof_timeout:
         proof, violated = _by_z3(machine, proof_timeout)
         if violated:
-            return Outcome(number, DISAGREED, violated, "Z3 finds what both searches miss", program)
+            return MutantOutcome(number, DISAGREED, violated, "Z3 finds what both searches miss", program)
     reason, trips = by_states(model, machine, kernel.programs) if outcome.confirmed else OPEN, -1
     if reason == OPEN:
         reason, trips = by_order(model, kernel)
@@ -128,24 +130,24 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> Outcome:
     )
 
 
-def _searched(number: int, machine: Machine, program: str, limit: int) -> Outcome:
+def _searched(number: int, machine: Machine, program: str, limit: int) -> MutantOutcome:
     """Killed, undecided, or a survivor of both searches; or they contradict each other."""
     reduced = explore(machine, stop_at_first=True, reduced=True, limit=limit)
     found = [property for property in reduced.violations if property != LIMIT]
     if found:
         return _killed(number, machine, reduced, found[0], program)
     if is_undetermined(reduced):
-        return Outcome(number, UNDECIDED, reason=is_undetermined(reduced), program=program, states=reduced.states)
+        return MutantOutcome(number, UNDECIDED, reason=is_undetermined(reduced), program=program, states=reduced.states)
     full = explore(machine, stop_at_first=True, limit=limit)
     missed = [property for property in full.violations if property != LIMIT]
     if missed:
-        return Outcome(number, DISAGREED, missed[0], "search finds what the reduced search misses", program)
-    return Outcome(number, SURVIVED, program=program, states=full.states, confirmed=not is_undetermined(full))
+        return MutantOutcome(number, DISAGREED, missed[0], "search finds what the reduced search misses", program)
+    return MutantOutcome(number, SURVIVED, program=program, states=full.states, confirmed=not is_undetermined(full))
 
 
-def _bounded(model: Model, mutant: Mutant, error: SpecError) -> Outcome:
+def _bounded(model: Model, mutant: Mutant, error: SpecError) -> MutantOutcome:
     """A mutant without a meaning for every trip count: whether something is wrong in a few iterations already."""
-    refused = Outcome(mutant.number, REFUSED, error.what)
+    refused = MutantOutcome(mutant.number, REFUSED, error.what)
     if not model.bounded:
         return refused
     try:
@@ -159,13 +161,15 @@ def _bounded(model: Model, mutant: Mutant, error: SpecError) -> Outcome:
     return replace(outcome, reason=f"with {bound}, {outcome.reason}; otherwise refused: {error.what}")
 
 
-def _killed(number: int, machine: Machine, found: Exploration, property: str, program: str) -> Outcome:
+def _killed(number: int, machine: Machine, found: Exploration, property: str, program: str) -> MutantOutcome:
     violation = found.violations[property]
     try:
         trace = make_trace(machine, property, violation.because, violation.actions, violation.stuck)
     except (AssertionError, SpecError) as error:
-        return Outcome(number, DISAGREED, property, f"the reduced search's schedule does not show it: {error}", program)
-    return Outcome(number, KILLED, property, trace.because, program, len(trace.steps), found.states)
+        return MutantOutcome(
+            number, DISAGREED, property, f"the reduced search's schedule does not show it: {error}", program
+        )
+    return MutantOutcome(number, KILLED, property, trace.because, program, len(trace.steps), found.states)
 
 
 def _by_z3(machine: Machine, timeout: float) -> tuple[str, str]:

@@ -20,7 +20,7 @@ ROUNDS = 2
 
 
 @dataclass(frozen=True)
-class Instruction:
+class SoftwareInstruction:
     """One atomic instruction, with one of its outcomes: what it does, to what, when, and which label is next."""
 
     op: str
@@ -32,7 +32,7 @@ class Instruction:
     source: Source = field(default_factory=lambda: _caller(3))
 
 
-Code = Mapping[str, Sequence[Instruction]]
+Code = Mapping[str, Sequence[SoftwareInstruction]]
 """By label, the outcomes of the instruction there; the first label is the start."""
 
 
@@ -128,25 +128,27 @@ def sense_reversing(threads: int, *, order: str = "reset-flip", sense: str = "be
     code: dict[str, Code] = {}
     for i in range(threads):
         mine, waiting = Field(f"sense{i}", 1), "work" if split else "read" if sense == "after" else "spin"
-        read = [Instruction("read", "phase", "arrive" if sense == "before" else "spin", then={f"sense{i}": phase})]
-        lines: dict[str, list[Instruction]] = {
-            "enter": [Instruction("enter", "", "read" if sense == "before" else "arrive", then=_enter(i))]
+        read = [
+            SoftwareInstruction("read", "phase", "arrive" if sense == "before" else "spin", then={f"sense{i}": phase})
+        ]
+        lines: dict[str, list[SoftwareInstruction]] = {
+            "enter": [SoftwareInstruction("enter", "", "read" if sense == "before" else "arrive", then=_enter(i))]
         }
         if sense == "before":
             lines["read"] = read
         lines["arrive"] = [
-            Instruction("atomicAdd 1: last", "count", first, count == threads - 1, {"count": count + 1}),
-            Instruction("atomicAdd 1", "count", waiting, count != threads - 1, {"count": count + 1}),
+            SoftwareInstruction("atomicAdd 1: last", "count", first, count == threads - 1, {"count": count + 1}),
+            SoftwareInstruction("atomicAdd 1", "count", waiting, count != threads - 1, {"count": count + 1}),
         ]
         after = {"reset": "flip", "flip": "leave"} if order == "reset-flip" else {"flip": "reset", "reset": "leave"}
-        lines["reset"] = [Instruction("store 0", "count", after["reset"], then={"count": Lit(0, width)})]
-        lines["flip"] = [Instruction("flip", "phase", after["flip"], then={"phase": ~phase})]
+        lines["reset"] = [SoftwareInstruction("store 0", "count", after["reset"], then={"count": Lit(0, width)})]
+        lines["flip"] = [SoftwareInstruction("flip", "phase", after["flip"], then={"phase": ~phase})]
         if split:
-            lines["work"] = [Instruction("work", "", "read" if sense == "after" else "spin")]
+            lines["work"] = [SoftwareInstruction("work", "", "read" if sense == "after" else "spin")]
         if sense == "after":
             lines["read"] = read
-        lines["spin"] = [Instruction("wait until changed", "phase", "leave", phase != mine)]
-        lines["leave"] = [Instruction("leave", "barrier", "enter", checks=_passes_early(i, threads))]
+        lines["spin"] = [SoftwareInstruction("wait until changed", "phase", "leave", phase != mine)]
+        lines["leave"] = [SoftwareInstruction("leave", "barrier", "enter", checks=_passes_early(i, threads))]
         code[f"thread{i}"] = lines
     parameters: dict[str, int | str] = {"threads": threads, "order": order, "sense": sense, "split": int(split)}
     return Software("sense-reversing", parameters, tuple(variables), code).machine()
@@ -171,13 +173,17 @@ def uncounted_watcher(slack: int, bits: int) -> Machine:
         Variable("ahead", width, 0, "rounds completed since", True),
     )
     rounds = {
-        "round": [Instruction("complete", "number", "round", ahead < slack, {"number": number + 1, "ahead": ahead + 1})]
+        "round": [
+            SoftwareInstruction(
+                "complete", "number", "round", ahead < slack, {"number": number + 1, "ahead": ahead + 1}
+            )
+        ]
     }
     watcher = {
-        "look": [Instruction("read", "number", "spin", then={"seen": number, "ahead": Lit(0, width)})],
+        "look": [SoftwareInstruction("read", "number", "spin", then={"seen": number, "ahead": Lit(0, width)})],
         "spin": [
-            Instruction("read again", "number", "look", number != seen),
-            Instruction("read again: the same", "number", "spin", number == seen, checks=(missed,)),
+            SoftwareInstruction("read again", "number", "look", number != seen),
+            SoftwareInstruction("read again: the same", "number", "spin", number == seen, checks=(missed,)),
         ],
     }
     code = {"rounds": rounds, "watcher": watcher}
@@ -202,7 +208,9 @@ def dissemination(threads: int, *, sets: int = 2) -> Machine:
     ]
     code: dict[str, Code] = {}
     for i in range(threads):
-        lines: dict[str, list[Instruction]] = {"enter": [Instruction("enter", "", "signal0", then=_enter(i))]}
+        lines: dict[str, list[SoftwareInstruction]] = {
+            "enter": [SoftwareInstruction("enter", "", "signal0", then=_enter(i))]
+        }
         even = (round_of(i) & 1) == 0
         signalled = (round_of(i) & 1) == 1 if sets == 1 else (round_of(i) & 2) == 0
         value = signalled if sets == 1 else where(even, ~signalled, signalled)
@@ -213,10 +221,10 @@ def dissemination(threads: int, *, sets: int = 2) -> Machine:
             uses = [TRUE] if sets == 1 else [even, ~even]
             then = {flag.name: where(use, value, flag) for flag, use in zip(flags, uses, strict=True)}
             ready = any_of(use & (flag == value) for flag, use in zip(mine, uses, strict=True))
-            lines[f"signal{k}"] = [Instruction("store", f"flag of thread{to}", f"wait{k}", then=then)]
+            lines[f"signal{k}"] = [SoftwareInstruction("store", f"flag of thread{to}", f"wait{k}", then=then)]
             after = f"signal{k + 1}" if k + 1 < steps else "leave"
-            lines[f"wait{k}"] = [Instruction("wait", f"flag of thread{i}", after, ready)]
-        lines["leave"] = [Instruction("leave", "barrier", "enter", checks=_passes_early(i, threads))]
+            lines[f"wait{k}"] = [SoftwareInstruction("wait", f"flag of thread{i}", after, ready)]
+        lines["leave"] = [SoftwareInstruction("leave", "barrier", "enter", checks=_passes_early(i, threads))]
         code[f"thread{i}"] = lines
     variables += _rounds(threads)
     return Software("dissemination", {"threads": threads, "sets": sets}, tuple(variables), code).machine()
@@ -250,35 +258,37 @@ def arrivals_and_bytes(*, words: int = 2) -> Machine:
         took = {mine: word - 1, **({"landed": TRUE, "busy": Lit(0, 1)} if name == "copy" else {})}
         if words == 2:
             last = [
-                Instruction("atomicSub 1: 0 left", mine, "look", word == 1, took),
-                Instruction("atomicSub 1", mine, back, word != 1, took),
+                SoftwareInstruction("atomicSub 1: 0 left", mine, "look", word == 1, took),
+                SoftwareInstruction("atomicSub 1", mine, back, word != 1, took),
             ]
         else:
             last = [
-                Instruction("atomicSub 1: nothing left", "word", back, (word == 1) & (other == 0), {**took, **done}),
-                Instruction("atomicSub 1", "word", back, (word != 1) | (other != 0), took),
+                SoftwareInstruction(
+                    "atomicSub 1: nothing left", "word", back, (word == 1) & (other == 0), {**took, **done}
+                ),
+                SoftwareInstruction("atomicSub 1", "word", back, (word != 1) | (other != 0), took),
             ]
-        code: dict[str, Sequence[Instruction]] = {}
+        code: dict[str, Sequence[SoftwareInstruction]] = {}
         if name == "producer":
             code["announce"] = [
-                Instruction("wait", "empty", "issue", empty == 1, {"bytes": count + 1, "empty": Lit(0, 1)})
+                SoftwareInstruction("wait", "empty", "issue", empty == 1, {"bytes": count + 1, "empty": Lit(0, 1)})
             ]
-            code["issue"] = [Instruction("issue", "copy", "arrive", then={"busy": TRUE})]
+            code["issue"] = [SoftwareInstruction("issue", "copy", "arrive", then={"busy": TRUE})]
             code["arrive"] = last
         else:
-            code["start"] = [Instruction("wait", "copy", "land", busy == 1)]
+            code["start"] = [SoftwareInstruction("wait", "copy", "land", busy == 1)]
             code["land"] = last
         if words == 2:
             code["look"] = [
-                Instruction("read: 0", theirs, "flip", other == 0),
-                Instruction("read: not 0", theirs, back, other != 0),
+                SoftwareInstruction("read: 0", theirs, "flip", other == 0),
+                SoftwareInstruction("read: not 0", theirs, back, other != 0),
             ]
-            code["flip"] = [Instruction("reset and flip", "phase", back, then=done)]
+            code["flip"] = [SoftwareInstruction("reset and flip", "phase", back, then=done)]
         lines[name] = code
     early = Check("stale-read", landed == 0, "the consumer passes and the data has not landed", "buffer")
     lines["consumer"] = {
-        "wait": [Instruction("wait until changed", "phase", "read", phase != seen, {"seen": phase})],
-        "read": [Instruction("read", "buffer", "release", then={"landed": Lit(0, 1)}, checks=(early,))],
-        "release": [Instruction("release", "empty", "wait", then={"empty": TRUE})],
+        "wait": [SoftwareInstruction("wait until changed", "phase", "read", phase != seen, {"seen": phase})],
+        "read": [SoftwareInstruction("read", "buffer", "release", then={"landed": Lit(0, 1)}, checks=(early,))],
+        "release": [SoftwareInstruction("release", "empty", "wait", then={"empty": TRUE})],
     }
     return Software("arrivals-and-bytes", {"words": words}, variables, lines).machine()

@@ -245,7 +245,7 @@ def bytes_of_parts(plan: ExecutorPlan) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GemmOutcome:
     """What a launch did. error: the largest difference of D from the product, infinite where D is no number. wrong: by
     CTA, whether one of its tiles differs. tapes: by CTA and place. tiles: by CTA, how many it had.
     """
@@ -297,7 +297,7 @@ class GemmKernel:
 
     def run(
         self, *, seed: int = 1, jitter: int = 0, limit: int = LIMIT, holds: Sequence[Hold] = (), capacity: int = 0
-    ) -> Outcome:
+    ) -> GemmOutcome:
         """One launch. jitter: nanoseconds, before some operations, of a kernel that records. limit: nanoseconds after
         which waits give up. capacity: events of a place; 0: as many as the model's longest program has.
         """
@@ -347,7 +347,7 @@ class GemmKernel:
             for column, one in enumerate(found):
                 wrong[self.cta_of(row, column)] |= one
         error = cupy.nan_to_num(cupy.abs(d.astype(cupy.float32) - expected), nan=cupy.inf, posinf=cupy.inf).max()
-        return Outcome(
+        return GemmOutcome(
             float(error),
             tuple(wrong),
             tapes,
@@ -365,7 +365,7 @@ class GemmKernel:
         """The model of a CTA or cluster with so many tiles."""
         return lower(trace(self.config.model(self.k // K_TILE, tiles, kernel, collective=collective)))
 
-    def conform(self, outcome: Outcome, plan: ExecutorPlan, runs: Sequence[int]) -> list[Conformance]:
+    def conform(self, outcome: GemmOutcome, plan: ExecutorPlan, runs: Sequence[int]) -> list[Conformance]:
         """What these CTAs, or clusters, did, held to a model operation by operation."""
         known = names(self.config)
         sizes, collective = bytes_of_parts(plan), bool(plan.kernel.parameters.get("collective_wgmma", True))

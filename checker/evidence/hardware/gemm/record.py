@@ -12,8 +12,8 @@ from typing import Any
 from sm90_verify.evidence.hardware.gemm.kernel import K_TILE, Config, GemmKernel
 from sm90_verify.evidence.hardware.gemm.variants import (
     PATIENT,
+    GemmReaction,
     React,
-    Reaction,
     Variant,
     contradicts,
     predict,
@@ -117,7 +117,7 @@ def _try_record(task: tuple[Size, int, int, int]) -> Recording | str:
         return f"{size}: {error}"
 
 
-def _try_react(variant: Variant) -> tuple[Reaction | None, str]:
+def _try_react(variant: Variant) -> tuple[GemmReaction | None, str]:
     """What the GPU did, and what is wrong with it."""
     try:
         reaction = React(variant).reaction
@@ -141,7 +141,9 @@ def _recorded(size: Size, runs: int, seed: int, jitter: int, machine: dict[str, 
     return recorded(machine, plan, [one.run for one in found], resolution(size.config.ctas))
 
 
-def write_reactions(rows: Sequence[tuple[Variant, Reaction]], path: str, machine: dict[str, Any] | None = None) -> None:
+def write_reactions(
+    rows: Sequence[tuple[Variant, GemmReaction]], path: str, machine: dict[str, Any] | None = None
+) -> None:
     """As compressed JSON lines, the GPU first; the file appears whole or not at all. machine: the GPU, if not this
     machine's.
     """
@@ -149,12 +151,12 @@ def write_reactions(rows: Sequence[tuple[Variant, Reaction]], path: str, machine
     write_lines(REACTIONS, machine or asdict(gpu()), lines, path)
 
 
-def read_reactions(path: str) -> list[tuple[Variant, Reaction]]:
+def read_reactions(path: str) -> list[tuple[Variant, GemmReaction]]:
     """What `write_reactions` wrote, of the variants that there still are."""
     lines = read_lines(path, REACTIONS)
     known = {json.dumps(asdict(one)): one for one in variants()}
     return [(known[key], _reaction(line["did"])) for line in lines if (key := json.dumps(line["variant"])) in known]
 
 
-def _reaction(words: dict[str, Any]) -> Reaction:
-    return Reaction(**{**words, "stuck": tuple((tuple(roles), count) for roles, count in words["stuck"])})
+def _reaction(words: dict[str, Any]) -> GemmReaction:
+    return GemmReaction(**{**words, "stuck": tuple((tuple(roles), count) for roles, count in words["stuck"])})

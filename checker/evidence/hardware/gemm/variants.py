@@ -67,7 +67,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class GemmPrediction:
     """violations: by property, the shortest schedule. complete: nothing else can be violated."""
 
     violations: dict[str, Violation]
@@ -85,7 +85,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Reaction:
+class GemmReaction:
     """What the GPU did in `runs` runs: how many hung, and how many left wrong numbers. stuck: by the roles that did not
     end, in how many runs. differs: runs that were not, operation by operation, what the wrong model does; like_right:
     runs that were what the right one does. twin_hangs, twin_wrong: of the right kernel with the same holds, -1: none.
@@ -102,16 +102,16 @@ class Reaction:
     twin_wrong: int = -1
 
 
-def predict(variant: Variant, states: int = STATES) -> Prediction:
+def predict(variant: Variant, states: int = STATES) -> GemmPrediction:
     """By the search of every schedule, and by order if there are too many for that and it has found nothing."""
     pipeline = variant.config.model(variant.k_tiles, variant.tiles, model_class(variant.config))
     kernel = trace(pipeline)
     machine = compile_kernel(kernel)
     found = explore(machine, limit=states)
     if found.violations or found.complete:
-        return Prediction(found.violations, found.complete)
+        return GemmPrediction(found.violations, found.complete)
     outcome = order(kernel)
-    return Prediction(confirm(outcome, machine), outcome.verdict == PROVED)
+    return GemmPrediction(confirm(outcome, machine), outcome.verdict == PROVED)
 
 
 class React:
@@ -134,7 +134,7 @@ class React:
         )
 
     @cached_property
-    def reaction(self) -> Reaction:
+    def reaction(self) -> GemmReaction:
         """What the wrong kernel did, and the right one with the same holds."""
         variant = self.variant
         kernel = self.kernel(variant.config)
@@ -154,7 +154,7 @@ class React:
                 if tape.stuck is not None
             }
             stuck[tuple(sorted(roles))] += bool(roles)
-        done = Reaction(
+        done = GemmReaction(
             self.runs,
             _runs(outcome.hangs, ctas),
             _runs(outcome.wrong, ctas),
@@ -175,7 +175,7 @@ def _runs(ctas: Sequence[bool], of_a_run: int) -> int:
     return sum(any(ctas[first : first + of_a_run]) for first in range(0, len(ctas), of_a_run))
 
 
-def contradicts(prediction: Prediction, variant: Variant, reaction: Reaction) -> str:
+def contradicts(prediction: GemmPrediction, variant: Variant, reaction: GemmReaction) -> str:
     """What the GPU did that the prediction rules out, or that the directed run was to show and did not; or nothing."""
     of = f"of {reaction.runs} runs"
     if reaction.differs:

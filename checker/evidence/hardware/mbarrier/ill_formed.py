@@ -55,7 +55,7 @@ TWIN = ".twin"
 
 
 @dataclass(frozen=True)
-class Reaction:
+class IllFormedReaction:
     """spec: the property that the spec says is violated, the rule of PTX that is broken, or "legal". fault: the launch
     ended with the CUDA error `code`; -1: it did not end. answers: of the operations and the probes, as far as it came.
     """
@@ -154,7 +154,7 @@ def run_one(name: str, index: int, cubin: Cubin | None = None) -> bool:
     return bool(code)
 
 
-def run_all(processes: int = 4, *, each: int = EACH, twins: bool = True) -> Iterator[Reaction]:
+def run_all(processes: int = 4, *, each: int = EACH, twins: bool = True) -> Iterator[IllFormedReaction]:
     """The first `each` sequences of every kind, and their twins, as they are done.
 
     Raises SpecError where there is no GPU or no nvcc.
@@ -175,7 +175,7 @@ def run_all(processes: int = 4, *, each: int = EACH, twins: bool = True) -> Iter
             yield from done.result()
 
 
-def _batch(cubin: str, name: str, indices: list[int]) -> Iterator[Reaction]:
+def _batch(cubin: str, name: str, indices: list[int]) -> Iterator[IllFormedReaction]:
     """As many processes as there are faults, and one more."""
     left = list(indices)
     failures = 0
@@ -221,12 +221,12 @@ def _process(cubin: str, name: str, indices: list[int]) -> tuple[list[dict[str, 
     return [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")], error
 
 
-def _reaction(name: str, line: dict[str, Any]) -> Reaction:
+def _reaction(name: str, line: dict[str, Any]) -> IllFormedReaction:
     index = line["index"]
-    return Reaction(name, index, verdict(name, index), line["fault"], tuple(line["answers"]), line["code"])
+    return IllFormedReaction(name, index, verdict(name, index), line["fault"], tuple(line["answers"]), line["code"])
 
 
-def disagreements(reactions: Sequence[Reaction]) -> list[str]:
+def disagreements(reactions: Sequence[IllFormedReaction]) -> list[str]:
     """Legal sequences that fault, or whose answers are not the spec's. A try_wait may be false for no reason."""
     found: list[str] = []
     for one in reactions:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sm90_verify.evidence.hardware.mbarrier.fuzz import FuzzReport, fuzz
 from sm90_verify.evidence.hardware.mbarrier.generate import generated
-from sm90_verify.evidence.hardware.mbarrier.ill_formed import Reaction, operations_of, run_all
+from sm90_verify.evidence.hardware.mbarrier.ill_formed import IllFormedReaction, operations_of, run_all
 from sm90_verify.evidence.hardware.mbarrier.menu import menu
 from sm90_verify.gpu.device import gpu
 from sm90_verify.recordings.lines import read_lines, write_lines
@@ -53,24 +53,24 @@ def read_fuzz(path: str) -> list[tuple[str, bool, FuzzReport]]:
     return found
 
 
-def record_reactions(path: str) -> list[Reaction]:
+def record_reactions(path: str) -> list[IllFormedReaction]:
     """Does the ill-formed sequences and their twins, and writes how the GPU reacted."""
     reactions = sorted(run_all(), key=lambda one: (one.name, one.index))
     write_reactions(asdict(gpu()), reactions, path)
     return reactions
 
 
-def write_reactions(machine: dict[str, Any], reactions: Iterable[Reaction], path: str) -> None:
+def write_reactions(machine: dict[str, Any], reactions: Iterable[IllFormedReaction], path: str) -> None:
     """The reactions, behind what they were seen on."""
     lines = [{**asdict(one), "operations": operations_of(one.name, one.index)} for one in reactions]
     write_lines(ILL_FORMED, machine, lines, path)
 
 
-def read_reactions(path: str) -> list[Reaction]:
+def read_reactions(path: str) -> list[IllFormedReaction]:
     """What `write_reactions` wrote; raises SpecError if the sequences are other ones now."""
     found = []
     for line in read_lines(path, ILL_FORMED):
         if tuple(line.pop("operations")) != operations_of(line["name"], line["index"]):
             raise SpecError(f"{path}: sequence {line['index']} of {line['name']} is another one now: record it again")
-        found.append(Reaction(**{**line, "answers": tuple(line["answers"])}))
+        found.append(IllFormedReaction(**{**line, "answers": tuple(line["answers"])}))
     return found

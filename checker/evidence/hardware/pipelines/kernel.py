@@ -15,7 +15,7 @@ from sm90_verify.evidence.hardware.pipelines.mistakes import Mistake, mistakes
 from sm90_verify.evidence.hardware.pipelines.shapes import FIRST, LINE, NAMES, shape
 from sm90_verify.evidence.hardware.reactions import FAULTS
 from sm90_verify.evidence.hardware.recorder import tensor_map
-from sm90_verify.evidence.hardware.recorder.conform import Conformance, Difference, Names, conform
+from sm90_verify.evidence.hardware.recorder.conform import Conformance, Names, TapeDifference, conform
 from sm90_verify.evidence.hardware.recorder.tapes import Hold, Recorder, Tape
 from sm90_verify.gpu.device import Module, gpu, sources
 from sm90_verify.gpu.record import JITTER, resolution
@@ -80,7 +80,7 @@ class Launch:
         ]
 
 
-class Kernel:
+class PipelineKernel:
     """A kernel at one size, compiled: with recording, with delays at its points, or with a mistake.
 
     model: what it is at these parameters.
@@ -198,7 +198,7 @@ def run_and_conform(model: Pipeline, runs: int, seed: int) -> tuple[list[Conform
     many of them found or stored wrong words.
     """
     plan = lower(trace(model))
-    kernel = Kernel(model, record=True)
+    kernel = PipelineKernel(model, record=True)
     copies = model.name not in ("async", "ordered-sequence")
     held, wrong = [], 0
     for tensor, count in ((False, runs - runs // 2), (True, runs // 2)) if copies else ((False, runs),):
@@ -213,7 +213,9 @@ def run_and_conform(model: Pipeline, runs: int, seed: int) -> tuple[list[Conform
     return held, wrong
 
 
-def differences(kernel: str, parameters: dict[str, Any], runs: int, seed: int) -> tuple[Recording, list[Difference]]:
+def differences(
+    kernel: str, parameters: dict[str, Any], runs: int, seed: int
+) -> tuple[Recording, list[TapeDifference]]:
     """The runs of a kernel at a size, and where the kernel did another operation than its model does, or nothing.
     Raises SpecError for wrong words.
     """
@@ -248,7 +250,7 @@ def variants() -> tuple[Mistake, ...]:
 
 
 @dataclass(frozen=True)
-class Reaction:
+class MistakeReaction:
     """What the GPU did with a mistake in `runs` runs. hangs: in how many the watch gave up. wrong: in how many wrong
     words were read or stored. stuck: the roles that gave up, by set, of all runs. fault: the launch faulted.
 
@@ -268,7 +270,7 @@ class Reaction:
     unordered: tuple[str, ...] = ()
 
 
-def react(variant: Mistake, *, runs: int = 100) -> Reaction:
+def react(variant: Mistake, *, runs: int = 100) -> MistakeReaction:
     """Runs a mistake as it is to be run, in a process of its own: a launch that faults takes its process's GPU with it.
 
     Raises SpecError if the process gives no answer.
@@ -277,23 +279,23 @@ def react(variant: Mistake, *, runs: int = 100) -> Reaction:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
     except subprocess.TimeoutExpired:
-        return Reaction(runs, fault="the process did not end")
+        return MistakeReaction(runs, fault="the process did not end")
     answer = [line for line in done.stdout.splitlines() if line.startswith('{"runs"')]
     if not answer:
         raise SpecError(f"{variant.label}: {done.stderr.strip()[-500:]}")
     return reaction(json.loads(answer[-1]))
 
 
-def reaction(words: dict[str, Any]) -> Reaction:
+def reaction(words: dict[str, Any]) -> MistakeReaction:
     """From its fields as JSON."""
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in words.items()}
     plain["stuck"] = tuple(map(tuple, words["stuck"]))
-    return Reaction(**plain)
+    return MistakeReaction(**plain)
 
 
-def _react(variant: Mistake, runs: int) -> Reaction:
+def _react(variant: Mistake, runs: int) -> MistakeReaction:
     model = kernels()[variant.kernel](**variant.parameters)
-    found = Reaction(runs)
+    found = MistakeReaction(runs)
     if variant.name != "none":
         hangs, wrong, _ = _directed(model, variant, 0, runs)
         found = replace(found, right_wrong=wrong, right_hangs=hangs)
@@ -311,7 +313,7 @@ def _recorded(model: Pipeline, variant: Mistake) -> tuple[tuple[str, ...], tuple
     """What recorded runs did that the model with the same mistake does not do."""
     mistaken = variant.pipeline()
     plan = lower(trace(mistaken))
-    kernel = Kernel(model, record=True, directed=True, wrong=variant.number)
+    kernel = PipelineKernel(model, record=True, directed=True, wrong=variant.number)
     launch = kernel.run(RECORDED, seed=1, jitter=JITTER, limit=GIVE_UP, holds=variant.holds, flood=variant.flood)
     held = [conform(plan, kernel.shape.names, tapes) for tapes in launch.tapes]
     unlike = tuple(one.because for each in held for one in each.differences)
@@ -326,7 +328,7 @@ def _directed(
     model: Pipeline, variant: Mistake, number: int, runs: int
 ) -> tuple[int, int, tuple[tuple[str, ...], ...]]:
     """Runs that hang, runs with wrong words, and the sets of roles that were stuck."""
-    kernel = Kernel(model, directed=True, wrong=number)
+    kernel = PipelineKernel(model, directed=True, wrong=number)
     limit = GIVE_UP if number or variant.name == "none" else LONG
     launch = kernel.run(runs, limit=limit, holds=variant.holds, flood=variant.flood)
     homes = [model.shape.home(cta) for cta in range(model.shape.size)]
@@ -334,7 +336,7 @@ def _directed(
     return sum(bool(one) for one in stuck), sum(kernel.wrong(launch)), tuple(sorted({one for one in stuck if one}))
 
 
-def contradicts(variant: Mistake, reaction: Reaction) -> str:
+def contradicts(variant: Mistake, reaction: MistakeReaction) -> str:
     """What the GPU did that the prediction rules out, or nothing."""
     seen = f"{reaction.hangs} runs of {reaction.runs} hang, {reaction.wrong} are wrong"
     if reaction.right_wrong or reaction.right_hangs:

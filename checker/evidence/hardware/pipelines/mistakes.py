@@ -62,7 +62,7 @@ FLOOD = 16
 
 
 @dataclass(frozen=True)
-class Prediction:
+class MistakePrediction:
     """violated: properties; none if the model is proved. stuck: the roles of a deadlock."""
 
     violated: tuple[str, ...]
@@ -98,7 +98,7 @@ class Mistake:
     def pipeline(self) -> Pipeline:
         return self.model(**self.parameters, **self.more)
 
-    def predict(self) -> Prediction:
+    def predict(self) -> MistakePrediction:
         """Of every schedule, as far as STATES go; raises SpecError if nothing was found and not all were visited."""
         pipeline = self.pipeline()
         machine = compile_kernel(trace(pipeline))
@@ -108,7 +108,7 @@ class Mistake:
         if not found.violations and not found.complete:
             raise SpecError(f"{self.label}: {STATES} states are too few")
         deadlock = found.violations.get("deadlock")
-        return Prediction(tuple(found.violations), deadlock.stuck if deadlock else ())
+        return MistakePrediction(tuple(found.violations), deadlock.stuck if deadlock else ())
 
 
 # ---------------------------------------------------------------- all of them

@@ -8,7 +8,15 @@ from statistics import median
 from typing import Any
 
 from sm90_verify.evidence.hardware.parallel import in_processes
-from sm90_verify.evidence.hardware.pipelines.kernel import Kernel, Reaction, react, reaction, record, sizes, variants
+from sm90_verify.evidence.hardware.pipelines.kernel import (
+    MistakeReaction,
+    PipelineKernel,
+    react,
+    reaction,
+    record,
+    sizes,
+    variants,
+)
 from sm90_verify.evidence.hardware.pipelines.mistakes import Mistake
 from sm90_verify.evidence.hardware.pipelines.shapes import NAMES
 from sm90_verify.gpu.device import gpu
@@ -38,7 +46,9 @@ def record_mistakes(path: str) -> None:
     not be run.
     """
     found = in_processes(_try_react, variants())
-    write_reactions([(one, did) for one, did in zip(variants(), found, strict=True) if isinstance(did, Reaction)], path)
+    write_reactions(
+        [(one, did) for one, did in zip(variants(), found, strict=True) if isinstance(did, MistakeReaction)], path
+    )
     _tell([one for one in found if isinstance(one, str)])
 
 
@@ -70,20 +80,20 @@ def _try_record(task: tuple[str, dict[str, Any], int, int]) -> Recording | str:
         return f"{kernel} {parameters}: {error!r}"
 
 
-def _try_react(variant: Mistake) -> Reaction | str:
+def _try_react(variant: Mistake) -> MistakeReaction | str:
     try:
         return react(variant)
     except Exception as error:
         return f"{variant.label}: {error!r}"
 
 
-def write_reactions(rows: Sequence[tuple[Mistake, Reaction]], path: str) -> None:
+def write_reactions(rows: Sequence[tuple[Mistake, MistakeReaction]], path: str) -> None:
     """As compressed JSON lines, the GPU first; the file appears whole or not at all."""
     lines = [{"mistake": one.label, "parameters": one.parameters, "did": asdict(did)} for one, did in rows]
     write_lines(KIND, asdict(gpu()), lines, path)
 
 
-def read_reactions(path: str) -> list[tuple[Mistake, Reaction]]:
+def read_reactions(path: str) -> list[tuple[Mistake, MistakeReaction]]:
     """What `write_reactions` wrote, of the mistakes that there still are at the same sizes."""
     by_label = {one.label: one for one in variants()}
     found = [(by_label.get(line["mistake"]), line) for line in read_lines(path, KIND)]
@@ -98,10 +108,10 @@ def overheads(runs: int = 100) -> list[str]:
     for name in NAMES:
         parameters = sizes(name)[len(sizes(name)) // 2]
         model = kernels()[name](**parameters)
-        plain, recorded = (_cost(Kernel(model, record=one), runs) for one in (False, True))
+        plain, recorded = (_cost(PipelineKernel(model, record=one), runs) for one in (False, True))
         lines.append(f"{name} {parameters}: {plain:.3f} ms, recorded {recorded:.3f} ms, {recorded / plain:.2f} times")
     return lines
 
 
-def _cost(kernel: Kernel, runs: int) -> float:
+def _cost(kernel: PipelineKernel, runs: int) -> float:
     return median(kernel.run(runs, seed=seed).milliseconds for seed in range(LAUNCHES))

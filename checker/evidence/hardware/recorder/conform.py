@@ -54,7 +54,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Difference:
+class TapeDifference:
     """A role's operation, by number, that is not the model's."""
 
     role: str
@@ -72,7 +72,7 @@ class Conformance:
     """run: as far as the kernel did what the model does."""
 
     run: GpuRun
-    differences: tuple[Difference, ...]
+    differences: tuple[TapeDifference, ...]
 
 
 def conform(
@@ -124,7 +124,7 @@ class _Reading:
 
     def role(
         self, role: str, home: str, tapes: Sequence[Tape]
-    ) -> tuple[tuple[RoleRun, list[tuple[Event, _Words]]], list[Difference]]:
+    ) -> tuple[tuple[RoleRun, list[tuple[Event, _Words]]], list[TapeDifference]]:
         """The events of a role as far as it does what its program does, with the kernel's words."""
         events, difference = _merged(role, tapes)
         nodes = self.plan.nodes[role]
@@ -139,7 +139,7 @@ class _Reading:
             for atom in self.atoms(did, home):
                 index, wanted = expected[at] if at < len(expected) else (-1, ("its end",))
                 if atom != wanted:
-                    difference.append(Difference(role, number, _text(atom), _text(wanted)))
+                    difference.append(TapeDifference(role, number, _text(atom), _text(wanted)))
                     break
                 at += 1
                 reads = [read for one in (*again, did) for read in self.reads(one, home, atom)]
@@ -159,14 +159,14 @@ class _Reading:
 
     def end(
         self, role: str, home: str, number: int, stuck: tuple[str, int, int] | None, rest: Sequence[tuple[int, Atom]]
-    ) -> list[Difference]:
+    ) -> list[TapeDifference]:
         """Whether the role ends where its program ends, or is stuck in the operation that comes next there."""
         wanted = rest[0][1] if rest else ("its end",)
         if stuck is None:
-            return [Difference(role, number, "nothing more", _text(wanted))] if rest else []
+            return [TapeDifference(role, number, "nothing more", _text(wanted))] if rest else []
         code, object, operand = stuck
         (did, *_) = self.atoms(Did(code, object, operand, 0, True, 0, 0, 0, 0, 0), home)
-        return [] if did == wanted else [Difference(role, number, f"give up {_text(did)}", _text(wanted))]
+        return [] if did == wanted else [TapeDifference(role, number, f"give up {_text(did)}", _text(wanted))]
 
     def merge(self, found: list[tuple[Event, _Words]], event: Event, reads: _Words) -> None:
         if found and found[-1][0].node == event.node:
@@ -247,7 +247,7 @@ class _Reading:
         return next((number for number, there in self.words.get(word, ()) if there.overlaps(access)), FOREIGN + word)
 
 
-def _merged(role: str, tapes: Sequence[Tape]) -> tuple[list[Did], list[Difference]]:
+def _merged(role: str, tapes: Sequence[Tape]) -> tuple[list[Did], list[TapeDifference]]:
     """What the places of a role did together, up to where one of them got no further, or did something else."""
     found: list[Did] = []
     for number, row in enumerate(zip(*(tape.events for tape in tapes), strict=False)):
@@ -256,7 +256,7 @@ def _merged(role: str, tapes: Sequence[Tape]) -> tuple[list[Did], list[Differenc
             if other.key != first.key:
                 what = f"{first.code} {first.object} {first.operand} of iteration {first.iteration}"
                 mine = f"{other.code} {other.object} {other.operand} of iteration {other.iteration} in warp {place}"
-                return found, [Difference(role, number, mine, f"{what} in its first warp")]
+                return found, [TapeDifference(role, number, mine, f"{what} in its first warp")]
         targets: dict[int, int] = {}
         if first.code in ("arrive", "arrive_expect"):
             for one in row:
