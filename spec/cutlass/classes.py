@@ -29,8 +29,10 @@ STAGE_BYTES = 32_768
 """A and B of a 128x128x64 f16 stage."""
 
 
-class _Ring(Pipeline):
-    """A ring of stages. Unless their size is given, it is the class's own, or less if a CTA has no room for so many."""
+class _Fitting(Pipeline):
+    """Stages that fit into a CTA: unless their size is given, it is the class's own, or less if there is no room for so
+    many.
+    """
 
     def __init__(self, **parameters: Any) -> None:
         given = {name: getattr(type(self), name, 1) for name in ("stages", "producers", "bytes")} | parameters
@@ -42,7 +44,7 @@ class _Ring(Pipeline):
         super().__init__(**parameters)
 
 
-class TmaAsync(_Ring):
+class TmaAsync(_Fitting):
     """PipelineTmaAsync as the mainloop uses it: `producers` leaders issue TMA, `consumers` warpgroups read with WGMMA.
 
     peek: use the try functions before acquire and wait. pieces: in how many pieces each copy's bytes are signalled. In
@@ -116,7 +118,7 @@ class TmaAsync(_Ring):
         return [array[state.index * n + part].of(state.tag) for array, n in all_parts for part in range(n)]
 
 
-class TransactionAsync(_Ring):
+class TransactionAsync(_Fitting):
     """PipelineTransactionAsync as the epilogue load uses it: one warp, whose elected lane issues TMA and then
     expects.
     """
@@ -153,7 +155,7 @@ class TransactionAsync(_Ring):
             state = state + 1
 
 
-class Async(_Ring):
+class Async(_Fitting):
     """PipelineAsync: `producers` warpgroups write a stage with ordinary stores, `consumers` warpgroups read it."""
 
     _label = "async"
@@ -189,7 +191,7 @@ class Async(_Ring):
             state = state + 1
 
 
-class TmaStore(_Ring):
+class TmaStore(_Fitting):
     """PipelineTmaStore as the epilogue uses it: all threads write a slot, fence and meet; warp 0 stores it and waits.
 
     The threads are `consumers` warpgroups, seen as the storing warp and all the others, each with its part of the slot.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sm90_verify.engines.search.read_python import python_source
 from sm90_verify.engines.search.reduction import find_reduction
-from sm90_verify.engines.search.symmetry import Group, find_groups
+from sm90_verify.engines.search.symmetry import Interchangeable, find_groups
 from sm90_verify.spec.model.machine import Action, Check, Machine
 from sm90_verify.spec.ptx.expr import FALSE, Expr, Lit
 
@@ -65,7 +65,7 @@ class PackedMachine(NamedTuple):
 class _Writer:
     """Generates one module of functions for a machine, whose expressions must live as long as the writer."""
 
-    def __init__(self, machine: Machine, groups: tuple[Group, ...]) -> None:
+    def __init__(self, machine: Machine, groups: tuple[Interchangeable, ...]) -> None:
         self.machine = machine
         self.shifts: dict[str, tuple[int, int]] = {}
         shift = 0
@@ -231,7 +231,7 @@ def _filled(space: dict[str, Any], name: str, numbers: tuple[int, ...]) -> Expan
     return FunctionType(space[name].__code__, space, name, numbers)
 
 
-def _lanes(shifts: dict[str, tuple[int, int]], group: Group) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+def _lanes(shifts: dict[str, tuple[int, int]], group: Interchangeable) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """Where the variables of each role of the group are, all in one piece."""
     shift, mask = shifts[group.variables[0][-1]]
     lanes = tuple(shifts[names[0]][0] for names in group.variables)

@@ -26,14 +26,14 @@ COMMUTES = ("and", "or", "xor", "add")
 Rename = dict[str, str]
 
 
-class Group(NamedTuple):
+class Interchangeable(NamedTuple):
     """Interchangeable roles, by number, and per role its own variables, in corresponding order."""
 
     roles: tuple[int, ...]
     variables: tuple[tuple[str, ...], ...]
 
 
-def find_groups(machine: Machine) -> tuple[Group, ...]:
+def find_groups(machine: Machine) -> tuple[Interchangeable, ...]:
     """The largest groups of roles of which any two are interchangeable."""
     forms: _Forms | None = None
     taken, groups = set[int](), []
@@ -52,7 +52,7 @@ def find_groups(machine: Machine) -> tuple[Group, ...]:
                 members.append(other)
                 variables.append(tuple(rename[name] for name in _of_role(machine, role.name)))
         if variables:
-            groups.append(Group(tuple(members), (_of_role(machine, role.name), *variables)))
+            groups.append(Interchangeable(tuple(members), (_of_role(machine, role.name), *variables)))
             taken.update(members)
     return tuple(groups)
 
