@@ -13,7 +13,7 @@ from sm90_verify.evidence.hardware.mbarrier.tables import record_fuzz, record_re
 from sm90_verify.evidence.hardware.pipelines import record as pipelines_record
 from sm90_verify.evidence.hardware.pipelines.shapes import NAMES
 from sm90_verify.evidence.hardware.reactions import predict
-from sm90_verify.evidence.hardware.table import Progress, table, workers, write_table
+from sm90_verify.evidence.hardware.table import Tell, table, workers, write_table
 from sm90_verify.gpu.device import gpu
 from sm90_verify.gpu.record import record_kernels
 from sm90_verify.recordings.recording import Recording, write
@@ -72,7 +72,7 @@ def record_by_hand(names: Sequence[str], *, runs: int = 0, seed: int = 1) -> lis
     return found
 
 
-def record_all(directory: str, progress: Progress, *, every: int = 1, folder_of_faults: str = "") -> None:
+def record_all(directory: str, progress: Tell, *, every: int = 1, folder_of_faults: str = "") -> None:
     """Records all kernels and the tables of predictions. every: of the mutants and epilogues, only every so manieth.
     folder_of_faults: of Python files with pairs of pipelines, for a table of their own.
 
@@ -100,5 +100,5 @@ def record_all(directory: str, progress: Progress, *, every: int = 1, folder_of_
         raise SpecError("; ".join(failed))
 
 
-def _say(progress: Progress, name: str, text: str) -> None:
+def _say(progress: Tell, name: str, text: str) -> None:
     progress(f"{name}: {text}")

@@ -31,7 +31,7 @@ PATIENCE = 60.0
 """Seconds without a row after which a process is given up: its kernel cannot be stopped by its own watch."""
 TABLE = "sm90-predictions"
 WORKER = (sys.executable, "-m", "sm90_verify.evidence.hardware.table")
-Progress = Callable[[str], None]
+Tell = Callable[[str], None]
 
 
 def workers() -> int:
@@ -41,7 +41,7 @@ def workers() -> int:
 
 def table(
     cases: Sequence[Case],
-    progress: Progress,
+    progress: Tell,
     predictions: Sequence[Prediction] = (),
     failed: list[str] | None = None,
 ) -> list[PredictedCase]:
