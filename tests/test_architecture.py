@@ -231,7 +231,19 @@ def test_the_type_checker_sees_everything():
         assert link.resolve() == home
 
 
-# ---------------------------------------------------------------- constants
+# ---------------------------------------------------------------- names
+
+
+def test_a_class_name_means_one_thing():
+    """The same mistake in a pipeline class and in the GEMM has one name; nothing else is called like something else."""
+    homes: dict[str, list[str]] = {}
+    for path in modules().values():
+        for node in tree(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(within(path))
+    hardware = "checker/evidence/hardware"
+    both = [f"{hardware}/gemm/models.py", f"{hardware}/pipelines/mistaken.py"]
+    assert {name: places for name, places in homes.items() if len(places) > 1 and sorted(places) != both} == {}
 
 
 def test_a_constant_has_one_home():
