@@ -30,7 +30,7 @@ from sm90_verify.spec.ptx.phase import Phase, phases_ahead
 
 MAX_NODES = 50_000
 
-Seen: TypeAlias = tuple[tuple[str, int], ...]
+Parities: TypeAlias = tuple[tuple[str, int], ...]
 """By barrier, the parity of the phase that a role has seen last."""
 
 
@@ -50,7 +50,7 @@ def annotate(program: Program, *, checked: bool = False) -> Program:
     _check_edges(program, checked)
     reads = _parities_read(program)
     nodes: list[Node] = []
-    places: list[dict[tuple[Held, Seen], int]] = [{} for _ in program.nodes]
+    places: list[dict[tuple[Held, Parities], int]] = [{} for _ in program.nodes]
     ways: deque[tuple[int, Hashable, int, _Past]] = deque([(-1, None, 0, _Past(_at_start(program)))])
     while ways:
         last, answer, index, past = ways.popleft()

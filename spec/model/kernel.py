@@ -16,7 +16,7 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.groups import IDLE, Held
 
-Counts: TypeAlias = tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int], int]
+Drift: TypeAlias = tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int], int]
 """arrived, observed, ahead and iteration of a Node."""
 
 
@@ -43,7 +43,7 @@ class Node:
     observed: Mapping[str, int] = field(default_factory=dict)
     ahead: Mapping[str, int] = field(default_factory=dict)
     successors: dict[Hashable, int] = field(default_factory=dict)
-    drift: list[Counts] = field(default_factory=list)
+    drift: list[Drift] = field(default_factory=list)
     """The same on every further edge to the node."""
 
 

@@ -11,7 +11,7 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import Shown
 from sm90_verify.spec.ptx.memory import Access
 
-Names = tuple[int, ...]
+Numbers = tuple[int, ...]
 """Barriers by number."""
 
 
@@ -64,10 +64,10 @@ class Move:
     pieces: int = 0
     loosens: tuple[tuple[int, bool], ...] = ()
     tightens: tuple[tuple[int, bool], ...] = ()
-    watches: Names = ()
-    watched: Names = ()
-    forgets: Names = ()
-    forgot: Names = ()
+    watches: Numbers = ()
+    watched: Numbers = ()
+    forgets: Numbers = ()
+    forgot: Numbers = ()
 
     def standing(self, node: Node) -> Move:
         """The same operation at another location."""

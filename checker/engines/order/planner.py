@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from sm90_verify.engines.order.plan import BarrierUse, MeetingUse, Move, Names, Plan, Use
+from sm90_verify.engines.order.plan import BarrierUse, MeetingUse, Move, Numbers, Plan, Use
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.flow import just_waited, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
@@ -149,7 +149,7 @@ class _Planner:
                     move.forgot += tuple(name for name in watched[index] if name not in watched[target])
             yield move
 
-    def _names(self, names: tuple[str, ...]) -> Names:
+    def _names(self, names: tuple[str, ...]) -> Numbers:
         return tuple(self.numbers[name] for name in names)
 
     def _move(self, program: Program, node: Node) -> Move:

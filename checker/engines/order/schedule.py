@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from sm90_verify.counterexample.trace import State, initial_state, is_enabled, make_trace, take
 from sm90_verify.engines.order.outcome import Outcome
 from sm90_verify.engines.order.plan import Plan
-from sm90_verify.engines.order.state import NEVER, Event, Failure
+from sm90_verify.engines.order.state import NEVER, Failure, RunEvent
 from sm90_verify.engines.violation import Violation
 from sm90_verify.result import Trace
 from sm90_verify.spec.model.compile import compile_kernel
@@ -83,7 +83,7 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
     return other
 
 
-def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[tuple[int, Event]]:
+def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[tuple[int, RunEvent]]:
     """The events of the run before a clock, with their numbers, in the order of the run; () is all of them."""
     issue: dict[int, int] = {}
     for index, event in enumerate(failure.log if reached else failure.log[: failure.length]):
@@ -99,7 +99,7 @@ def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[tu
             yield index, event
 
 
-def _step(plan: Plan, failure: Failure) -> Event:
+def _step(plan: Plan, failure: Failure) -> RunEvent:
     """The failure's own step; of a copy with several destinations, the landing at the barrier to blame."""
     who, node = failure.step or (0, 0)
     if who >= 0:
@@ -142,7 +142,7 @@ class _Player:
         self.everywhere = [check for check in self.machine.checks if self._matters(check)]
         self.standing: dict[tuple[str, int], list[Check]] = {}
 
-    def play(self, events: Iterable[tuple[int, Event]]) -> None:
+    def play(self, events: Iterable[tuple[int, RunEvent]]) -> None:
         """Takes the events that have not been taken; gives up at one that cannot be."""
         for index, event in events:
             if self.found is not None or self.lost:
@@ -162,7 +162,7 @@ class _Player:
             if inside and self.found is None and self._can_run(role.name):
                 self._take_one(self._at(role.name))
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: RunEvent) -> None:
         role, node, target, _ = event
         name = self.programs[role].name
         if self.state[self.counters[name]] >= len(self.programs[role].nodes):
@@ -182,7 +182,7 @@ class _Player:
         ]
         self._take_one(fits)
 
-    def _land(self, event: Event) -> None:
+    def _land(self, event: RunEvent) -> None:
         """All pieces of the copy that a load has issued."""
         role, node, barrier, number = event
         signals = self.plan.barriers[barrier].name

@@ -16,7 +16,7 @@ from sm90_verify.spec.ptx.numbers import KnownBarrier
 Clock = list[int]
 NEVER = 1 << 60
 """The end of what has not ended."""
-Event = tuple[int, int, int, int]
+RunEvent = tuple[int, int, int, int]
 """(role, node, the node after it, its number); or for a copy that lands (~role, node of the load, barrier, stage)."""
 
 
@@ -42,7 +42,7 @@ class Failure:
     astray: bool = False
     late: tuple[int, int, int] | None = None
     given: tuple[int, ...] = ()
-    log: Sequence[Event] = field(default=(), repr=False, compare=False)
+    log: Sequence[RunEvent] = field(default=(), repr=False, compare=False)
     length: int = 0
 
 
@@ -213,7 +213,7 @@ class RunState:
     incs: dict[int, int] = field(default_factory=dict)
     given: Clock | None = None
     history: list[list[Clock]] = field(default_factory=list)
-    log: list[Event] = field(default_factory=list)
+    log: list[RunEvent] = field(default_factory=list)
 
     def copy(self) -> RunState:
         return RunState(

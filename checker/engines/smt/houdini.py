@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sm90_verify.engines.smt.read_z3 import Term, disjunction, number_in, z3_module, z3_term
 from sm90_verify.engines.smt.tables import Candidate
 from sm90_verify.engines.smt.unroll import Relation
-from sm90_verify.engines.smt.walk import Values, Walk, compile_tests
+from sm90_verify.engines.smt.walk import StateValues, Walk, compile_tests
 
 EVERY = 4
 """Which of the walks' states candidates are tried on before Z3 is asked: neighbours mostly refute the same ones."""
@@ -34,7 +34,7 @@ class _Houdini:
     def __init__(self, step: Relation, guesses: Sequence[Candidate], seen: Walk, deadline: float) -> None:
         self.z3 = z3_module()
         self.step, self.guesses, self.deadline = step, guesses, deadline
-        self.tests: Callable[[Values], list[int]] = compile_tests(step.machine, [guess.holds for guess in guesses])
+        self.tests: Callable[[StateValues], list[int]] = compile_tests(step.machine, [guess.holds for guess in guesses])
         self.active = dict.fromkeys(range(len(guesses)))
         initial = tuple(variable.initial for variable in step.machine.variables)
         for state in (initial, *seen.states[::EVERY]):

@@ -17,7 +17,7 @@ from sm90_verify.engines.smt.tables import graph_of, reaching
 from sm90_verify.spec.model.machine import Check, Machine
 from sm90_verify.spec.ptx.expr import Expr, Lit
 
-Values = tuple[int, ...]
+StateValues = tuple[int, ...]
 """The values of the variables, in declaration order."""
 
 
@@ -28,13 +28,13 @@ class Walk:
     suspects: by property, the schedule that violated it; not necessarily a shortest one.
     """
 
-    states: list[Values] = field(default_factory=list)
+    states: list[StateValues] = field(default_factory=list)
     taken: list[int] = field(default_factory=list)
     rounds: bool = False
     suspects: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-def compile_tests(machine: Machine, conditions: Sequence[Expr]) -> Callable[[Values], list[int]]:
+def compile_tests(machine: Machine, conditions: Sequence[Expr]) -> Callable[[StateValues], list[int]]:
     """A function that gives the numbers of the one-bit conditions that do not hold in a state."""
     name_of = _names(machine)
     memo: dict[int, str] = {}
@@ -77,7 +77,7 @@ class _Walker:
             lines.append("    return tuple(w)")
         self.checks: list[Check] = []
         self._check_functions(lines, name_of)
-        space: dict[str, Callable[[Values], object]] = {}
+        space: dict[str, Callable[[StateValues], object]] = {}
         exec(compile("\n".join(lines), f"<walk {machine.name}>", "exec"), space)
         self.space = space
 
@@ -101,7 +101,7 @@ class _Walker:
     def run(self, deadline: float, runs: int, steps: int) -> Walk:
         chance = random.Random(0)
         result = Walk()
-        seen: dict[Values, None] = {}
+        seen: dict[StateValues, None] = {}
         taken = [0] * len(self.machine.actions)
         initial = tuple(variable.initial for variable in self.machine.variables)
         for number in range(runs):
@@ -132,7 +132,7 @@ class _Walker:
         result.taken = taken
         return result
 
-    def _enabled(self, state: Values, path: list[int], result: Walk) -> tuple[list[int], bool]:
+    def _enabled(self, state: StateValues, path: list[int], result: Walk) -> tuple[list[int], bool]:
         halted = False
         for name in ("whole", *(f"at{role}_{state[counter]}" for role, counter in enumerate(self.counters))):
             halted |= self._note(name, state, tuple(path), result)
@@ -152,13 +152,13 @@ class _Walker:
             result.suspects.setdefault("deadlock", tuple(path))
         return enabled, halted
 
-    def _candidates(self, state: Values) -> list[int]:
+    def _candidates(self, state: StateValues) -> list[int]:
         found = []
         for role, counter in enumerate(self.counters):
             found += self.by_place.get((role, state[counter]), [])
         return found + self.agents
 
-    def _note(self, name: str, state: Values, path: tuple[int, ...], result: Walk) -> bool:
+    def _note(self, name: str, state: StateValues, path: tuple[int, ...], result: Walk) -> bool:
         halts = False
         for number in self.space[name](state):  # type: ignore[attr-defined]
             check = self.checks[number]
@@ -195,7 +195,7 @@ def _names(machine: Machine) -> Callable[[str], str]:
     return lambda name: f"v[{order[name]}]"
 
 
-def _compiled(lines: list[str], name: str) -> Callable[[Values], list[int]]:
-    space: dict[str, Callable[[Values], list[int]]] = {}
+def _compiled(lines: list[str], name: str) -> Callable[[StateValues], list[int]]:
+    space: dict[str, Callable[[StateValues], list[int]]] = {}
     exec(compile("\n".join(lines), "<tests>", "exec"), space)
     return space[name]

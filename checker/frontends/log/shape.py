@@ -25,17 +25,18 @@ RARE = 3
 """Who does something this many times less often than another does it in that one's place: a warp, or at a bar.sync a
 group of warps.
 """
-Program = dict[int, list[int]]
+WarpEntries = dict[int, list[int]]
+"""By warp, its entries in program order."""
 
 
-def check_before(records: Sequence[Record], program: Program, table: BarrierTable) -> None:
+def check_before(records: Sequence[Record], program: WarpEntries, table: BarrierTable) -> None:
     """The rules that hold whatever the replay finds; raises Unexplained."""
     check_collectives(records, program)
     check_init_fences(records, program, table)
 
 
 def check_after(
-    records: Sequence[Record], program: Program, table: BarrierTable, observed: dict[tuple[int, int], int]
+    records: Sequence[Record], program: WarpEntries, table: BarrierTable, observed: dict[tuple[int, int], int]
 ) -> None:
     """The rules about pipelines; `observed`: (warp, barrier) -> last phase that the warp has waited for."""
     for ring in table.rings:
@@ -50,7 +51,7 @@ def check_after(
     check_tail(program, table, observed)
 
 
-def check_collectives(records: Sequence[Record], program: Program) -> None:
+def check_collectives(records: Sequence[Record], program: WarpEntries) -> None:
     """Every warp of a warpgroup executes the same wgmma instructions on the same operands."""
     groups = dict.fromkeys(
         w // WARPS_PER_GROUP for w in program if any(records[i].kind in COLLECTIVE for i in program[w])
@@ -83,7 +84,7 @@ def _text(entry: tuple[str, tuple[int, ...]]) -> str:
     return f"{kind}({', '.join(map(str, values))})"
 
 
-def check_init_fences(records: Sequence[Record], program: Program, table: BarrierTable) -> None:
+def check_init_fences(records: Sequence[Record], program: WarpEntries, table: BarrierTable) -> None:
     """An init is followed by a fence.mbarrier_init of the same thread before it first synchronises.
 
     A log of a single CTA without any such fence is accepted: the generic proxy alone does not need it.
@@ -130,7 +131,7 @@ def _waits_on(records: Sequence[Record], indices: list[int], array: RecoveredArr
     return found
 
 
-def check_stage_order(records: Sequence[Record], program: Program, ring: RecoveredRing) -> None:
+def check_stage_order(records: Sequence[Record], program: WarpEntries, ring: RecoveredRing) -> None:
     """A warp that acquires or consumes every phase of a ring waits for its stages in turn."""
     assert ring.empty is not None
     roles = [(w, ring.empty) for w in _fillers(ring)]
@@ -160,7 +161,7 @@ def _fillers(ring: RecoveredRing) -> tuple[int, ...]:
     return tuple(w for w in ring.empty.waiters if every and w in ring.full.arrivers)
 
 
-def check_turns(records: Sequence[Record], program: Program, ring: RecoveredRing) -> None:
+def check_turns(records: Sequence[Record], program: WarpEntries, ring: RecoveredRing) -> None:
     """A group of an OrderedSequenceBarrier (sm90_pipeline.hpp:1320-1345) passes the turn on once per turn.
 
     The first group need not wait for its first turn.
@@ -205,7 +206,7 @@ def check_first_lap(records: Sequence[Record], table: BarrierTable, ring: Recove
                 )
 
 
-def check_bystanders(records: Sequence[Record], program: Program, ring: RecoveredRing) -> None:
+def check_bystanders(records: Sequence[Record], program: WarpEntries, ring: RecoveredRing) -> None:
     """Who waits for a stage to be empty fills it: the ring does not wait for any other warp, and can lap it."""
     assert ring.empty is not None
     for warp in ring.empty.waiters:
@@ -226,7 +227,7 @@ def check_bystanders(records: Sequence[Record], program: Program, ring: Recovere
             )
 
 
-def check_strangers(records: Sequence[Record], program: Program, ring: RecoveredRing) -> None:
+def check_strangers(records: Sequence[Record], program: WarpEntries, ring: RecoveredRing) -> None:
     """If the warps that arrive at the full barriers acquire the stages, one that hardly ever does either is a
     stranger.
     """
@@ -247,7 +248,7 @@ def check_strangers(records: Sequence[Record], program: Program, ring: Recovered
             )
 
 
-def check_copies(records: Sequence[Record], program: Program, ring: RecoveredRing, table: BarrierTable) -> None:
+def check_copies(records: Sequence[Record], program: WarpEntries, ring: RecoveredRing, table: BarrierTable) -> None:
     """A warp that fills stages by cp.async acquires a stage, copies, makes its phase wait for the copies, and arrives,
     which with .noinc is one.
 
@@ -317,7 +318,7 @@ def fills(record: Record) -> bool:
     return record.kind == "tma_load" or "arrive" in record.kind or "expect" in record.kind
 
 
-def check_tail(program: Program, table: BarrierTable, observed: dict[tuple[int, int], int]) -> None:
+def check_tail(program: WarpEntries, table: BarrierTable, observed: dict[tuple[int, int], int]) -> None:
     """A producer that waits for the last release of some stages waits for that of all; peers may still signal the
     others.
     """
@@ -329,7 +330,7 @@ def check_tail(program: Program, table: BarrierTable, observed: dict[tuple[int, 
 
 
 def _check_tail_of(
-    warp: int, ring: RecoveredRing, program: Program, table: BarrierTable, observed: dict[tuple[int, int], int]
+    warp: int, ring: RecoveredRing, program: WarpEntries, table: BarrierTable, observed: dict[tuple[int, int], int]
 ) -> None:
     assert ring.empty is not None
     left = {}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sm90_verify.evidence.hardware.recorder.conform import Conformance, Names, conform
+from sm90_verify.evidence.hardware.recorder.conform import Conformance, TapeNames, conform
 from sm90_verify.evidence.hardware.recorder.tapes import Did, Hold, Recorder, Tape
 from sm90_verify.evidence.hardware.recorder.tensor_map import of_array, on_device
 from sm90_verify.gpu.device import Module, sources
@@ -195,7 +195,7 @@ class Config:
         return (kernel or GEMMS[self.schedule])(**parameters)
 
 
-def names(config: Config) -> Names:
+def names(config: Config) -> TapeNames:
     """How the kernel's places and objects read in the model."""
     places = ["load_warp.0", "load_warp.1"] if config.schedule == "ws" else ["mainloop_load_warp.0"]
     if config.schedule != "ws":
@@ -235,7 +235,7 @@ def names(config: Config) -> Names:
         for stage in range(count if found else 0):
             index = f"[{stage}]" if count > 1 else ""
             objects[KINDS.index(kind) << 8 | stage] = tuple(f"{name}{index}" for name in found)
-    return Names(tuple(places), objects)
+    return TapeNames(tuple(places), objects)
 
 
 def bytes_of_parts(plan: ExecutorPlan) -> dict[str, int]:
@@ -377,7 +377,7 @@ class GemmKernel:
             )
         return found
 
-    def tape(self, tape: Tape, known: Names, sizes: Mapping[str, int], collective: bool) -> Tape:
+    def tape(self, tape: Tape, known: TapeNames, sizes: Mapping[str, int], collective: bool) -> Tape:
         """A tape in the model's terms: the parts of a stage of C and D, which the model divides otherwise; and the end
         of a group of MMAs, which is one for the four warps of a warpgroup, so that it may be long before a warp commits
         and looks.

@@ -10,7 +10,7 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.mbarrier import NONE_PENDING
 from sm90_verify.spec.ptx.numbers import DEAD, Breach, KnownBarrier, apply
 
-Answer = int | Breach | None
+Reply = int | Breach | None
 """Whether a wait passes; the pending count before an arrival; what is illegal; None where there is nothing to see."""
 LONG_AGO = 254
 """The age of a token that no arrival has returned: so old that its wait is not defined."""
@@ -29,16 +29,16 @@ class Reference:
     ages: dict[int, int] = field(default_factory=dict)
     position: int = 0
 
-    def run_sequence(self, names: Iterable[str]) -> list[Answer]:
+    def run_sequence(self, names: Iterable[str]) -> list[Reply]:
         """The answers to operations by name, up to the first that is illegal."""
-        answers: list[Answer] = []
+        answers: list[Reply] = []
         for name in names:
             answers.append(self.take(operation(name)))
             if isinstance(answers[-1], Breach):
                 break
         return answers
 
-    def take(self, one: Operation) -> Answer:
+    def take(self, one: Operation) -> Reply:
         """Takes one step, unless it is illegal. A wait whose distance is not given is meant for the phase that its
         parity can stand for: the current one or the one before.
         """

@@ -15,7 +15,7 @@ from sm90_verify.evidence.hardware.pipelines.mistakes import Mistake, mistakes
 from sm90_verify.evidence.hardware.pipelines.shapes import FIRST, LINE, NAMES, shape
 from sm90_verify.evidence.hardware.reactions import FAULTS
 from sm90_verify.evidence.hardware.recorder import tensor_map
-from sm90_verify.evidence.hardware.recorder.conform import Conformance, Names, TapeDifference, conform
+from sm90_verify.evidence.hardware.recorder.conform import Conformance, TapeDifference, TapeNames, conform
 from sm90_verify.evidence.hardware.recorder.tapes import Hold, Recorder, Tape
 from sm90_verify.gpu.device import Module, gpu, sources
 from sm90_verify.gpu.record import JITTER, resolution
@@ -63,7 +63,7 @@ class Launch:
     output: Any
     milliseconds: float = 0.0
 
-    def stuck(self, names: Names, homes: Sequence[str]) -> list[tuple[str, ...]]:
+    def stuck(self, names: TapeNames, homes: Sequence[str]) -> list[tuple[str, ...]]:
         """By run, the roles that gave up."""
         return [
             tuple(

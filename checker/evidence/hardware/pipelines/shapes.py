@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sm90_verify.evidence.hardware.recorder.conform import Names
+from sm90_verify.evidence.hardware.recorder.conform import TapeNames
 from sm90_verify.spec.cutlass.collective import SCHEDULES
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import WARP, WARPGROUP
@@ -47,8 +47,8 @@ class Shape:
     word: Callable[[int], int] = lambda row: row + 1
 
     @property
-    def names(self) -> Names:
-        return Names(self.places, self.objects)
+    def names(self) -> TapeNames:
+        return TapeNames(self.places, self.objects)
 
 
 def shape(kind: int, model: Any) -> Shape:

@@ -42,7 +42,7 @@ Written: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class Names:
+class TapeNames:
     """How a kernel's numbers read in its model.
 
     places: by place of a CTA, the name of its role; several places may be one role. objects: by number, the name of a
@@ -76,7 +76,7 @@ class Conformance:
 
 
 def conform(
-    plan: ExecutorPlan, names: Names, tapes: Sequence[Sequence[Tape]], stored: Sequence[tuple[int, int]] = ()
+    plan: ExecutorPlan, names: TapeNames, tapes: Sequence[Sequence[Tape]], stored: Sequence[tuple[int, int]] = ()
 ) -> Conformance:
     """Holds what the CTAs of a cluster did to the programs of a plan.
 
@@ -114,7 +114,7 @@ _Words: TypeAlias = list[tuple[str, int, int]]
 class _Reading:
     """A kernel's tapes read as its model's programs. words: by word that was written, the numbers and places of it."""
 
-    def __init__(self, plan: ExecutorPlan, names: Names) -> None:
+    def __init__(self, plan: ExecutorPlan, names: TapeNames) -> None:
         self.plan, self.names = plan, names
         self.regions = {region.object: region for region in plan.kernel.layout.regions}
         self.words: dict[int, list[tuple[int, Access]]] = {}
