@@ -130,7 +130,7 @@ def race_checks(
 
 
 def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystander], *, strict: bool) -> list[Check]:
-    """An async-proxy access meets generic accesses that their thread has not fenced (PTX ISA 8.6, 9.7.13.4).
+    """An async-proxy access meets generic accesses that their thread has not fenced (PTX ISA 8.6, 9.7.9.25.2).
 
     Every thread fences its own writes. strict: a generic read before an async write wants a fence too.
     """

@@ -49,8 +49,9 @@ FENCED = Need(
     "{other} has not executed fence.proxy.async since its generic access to {earlier}, and {access} by {role} goes "
     "through the async proxy",
 )
-"""Generic accesses are shown to the async proxy by the thread that made them. PTX (8.6, 8.9.5, 9.7.13.4) wants a proxy
-fence somewhere between the two; CUTLASS has it where the access was made, and so it is asked for here.
+"""Generic accesses are shown to the async proxy by the thread that made them. PTX (8.6, 9.7.9.25.2, 9.7.13.4) wants a
+proxy fence between the two, and has no rule (8.9.5) by which that of another thread would do; CUTLASS has it where the
+access was made, and so it is asked for here.
 """
 FOUND = Need("stale-read", "{role} reads {object} for {tag!r} and finds other data in it")
 """A read finds the data that it is for."""
