@@ -55,12 +55,12 @@ def lay_out(pipeline: Owner) -> Layout:
         size = MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else _bytes(pipeline, name, declaration)
         space = "shared" if isinstance(declaration, BarrierDeclaration) else declaration.space
         stride = size
-        group: frozenset[str] = frozenset()
+        shared: frozenset[str] = frozenset()
         start = declaration.address
         if isinstance(declaration, TileDeclaration):
             stride = size if declaration.stride is None else pipeline.value(declaration.stride)
             shares = (declaration.shares,) if isinstance(declaration.shares, str) else declaration.shares
-            group = frozenset(shares)
+            shared = frozenset(shares)
             if start is None and shares:
                 start = starts[shares[0]] + pipeline.value(declaration.offset)
         if start is None:
@@ -70,7 +70,7 @@ def lay_out(pipeline: Owner) -> Layout:
         for slot, cta in ((slot, cta) for slot in range(slots) for cta in _ctas_of(pipeline, space)):
             label = pipeline._shape.home(cta) * (space != "global") + (f"{name}[{slot}]" if slots > 1 else name)
             at = start + stride * slot
-            regions.append(Region(label, space, at, at + size, group, name, cta))
+            regions.append(Region(label, space, at, at + size, shared, name, cta))
             if isinstance(declaration, TileDeclaration) and declaration.holds is not None:
                 holds[label] = declaration.holds(pipeline) if callable(declaration.holds) else declaration.holds
         if isinstance(declaration, BarrierDeclaration):

@@ -10,7 +10,8 @@ from sm90_verify.spec.ptx.memory import Access
 
 
 class Region(NamedTuple):
-    """One object's bytes [start, stop) in a memory space; `group`: the declarations with which it may share them.
+    """One object's bytes [start, stop) in a memory space; `shares`: the declarations whose bytes it is meant to
+    overlay.
 
     cta: the CTA whose memory it is, 0 for memory that all CTAs have.
     """
@@ -19,7 +20,7 @@ class Region(NamedTuple):
     space: str
     start: int
     stop: int
-    group: frozenset[str]
+    shares: frozenset[str]
     declaration: str
     cta: int = 0
 
@@ -56,4 +57,5 @@ class Layout(NamedTuple):
 
 
 def meant_to_share(one: Region, other: Region) -> bool:
-    return one.declaration in other.group or other.declaration in one.group or bool(one.group & other.group)
+    """One is declared to overlay the other, or both to overlay a third."""
+    return one.declaration in other.shares or other.declaration in one.shares or bool(one.shares & other.shares)
