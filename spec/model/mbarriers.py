@@ -17,7 +17,7 @@ from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of, is_false, where
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.needs import SEEN
-from sm90_verify.spec.ptx.signals import optional, step_of
+from sm90_verify.spec.ptx.signals import step_naming_option, step_of
 from sm90_verify.spec.ptx.step import Step, Way, saturating_increment
 
 
@@ -54,7 +54,7 @@ class Signals:
                 return [self.on(role, operation.barrier, step)]
             case op.Arrive():
                 b = self._observable(operation.barrier, role)
-                step = optional(step_of(b, operation, observe=self.v.kernel.rules.observation))
+                step = step_naming_option(step_of(b, operation, observe=self.v.kernel.rules.observation))
                 return [self.on(role, operation.barrier, step, arrives=True)]
             case None:
                 return [] if effects.waits is None else self.wait_ways(role, node, effects.waits)

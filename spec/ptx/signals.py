@@ -94,7 +94,7 @@ def _arrival(b: Mbarrier, arrive: op.Arrive, observe: bool) -> tuple[str, Step]:
             assert_never(arrive.kind)
 
 
-def optional(step: Step) -> Step:
+def step_naming_option(step: Step) -> Step:
     """The step, in which the rule on unobserved phases names the option of a pipeline that leaves it out."""
     parts = (part._replace(because=naming_option(part.property, part.because)) for part in step.illegal)
     return step._replace(illegal=tuple(parts))
