@@ -55,18 +55,22 @@ class _Ring(Component):
         return PipelineState.start(self.owner.value(self.stages))
 
     def producer_try_acquire(self, state: PipelineState) -> Waited:
+        """:502, and alike in every class: one try_wait for the stage to be empty."""
         done: bool = yield self.empty[state].try_wait(state.phase)
         return done
 
     def consumer_try_wait(self, state: PipelineState) -> Waited:
+        """:590: one try_wait for the stage to be full."""
         done: bool = yield self.full[state].try_wait(state.phase)
         return done
 
     def consumer_test_wait(self, state: PipelineState) -> Waited:
+        """:600: one test_wait for the stage to be full."""
         done: bool = yield self.full[state].test_wait(state.phase)
         return done
 
     def consumer_wait(self, state: PipelineState, token: bool = WAIT_AGAIN) -> Body:
+        """:611-625: waits until the stage is full, unless the token says that it is."""
         if token == WAIT_AGAIN:
             yield self.full[state].wait(state.phase)
 
@@ -130,12 +134,15 @@ class _ByThread(_Ring):
     """
 
     def producer_acquire(self, state: PipelineState, token: bool = WAIT_AGAIN) -> Body:
+        """:934, :1185: waits until the stage is empty, unless the token says that it is; arms nothing."""
         yield from self._wait_empty(state, token)
 
     def producer_commit(self, state: PipelineState, me: Threads) -> Body:
+        """:949, :1193: every thread of the caller arrives on the full barrier."""
         yield self.full[state].arrive(me.threads)
 
     def consumer_release(self, state: PipelineState, me: Threads) -> Body:
+        """:988, :1236: every thread of the caller arrives on the empty barrier."""
         yield from self._release(state, me.threads)
 
 
@@ -180,9 +187,11 @@ class PipelineTmaStore(Component):
         return {}
 
     def producer_start(self) -> PipelineState:
+        """make_producer_start_state (:252)."""
         return PipelineState.start(self.owner.value(self.stages), producer=True)
 
     def producer_commit(self, state: PipelineState) -> Body:
+        """:705: the stores of the stage are a bulk group."""
         yield self.owner.bulk_commit()
 
     def producer_acquire(self, state: PipelineState) -> Body:
@@ -192,6 +201,7 @@ class PipelineTmaStore(Component):
             yield self.owner.bulk_wait_read(unacquired)
 
     def producer_tail(self, state: PipelineState) -> Body:
+        """:687: all stores have read their source."""
         yield self.owner.bulk_wait_read(0)
 
 
@@ -218,10 +228,11 @@ class OrderedSequenceBarrier(Component):
         return PipelineState.start(self.owner.value(self.depth), producer=group == 0)
 
     def wait(self, state: PipelineState, group: int) -> Body:
+        """:1333: waits for the turn of the group in this stage."""
         length = self.owner.value(self.length)
         yield self.barrier[state.index * length + group].wait(state.phase)
 
     def arrive(self, state: PipelineState, group: int, me: Threads) -> Body:
-        """Lets the next group into this stage; the caller goes on with `state + 1` (`++stage_`)."""
+        """:1340: lets the next group into this stage; the caller goes on with `state + 1` (`++stage_`)."""
         length = self.owner.value(self.length)
         yield self.barrier[state.index * length + (group + 1) % length].arrive(me.threads)

@@ -41,6 +41,7 @@ class Ghost:
         return last + phases_ahead(last, phase) if isinstance(phase, int) else last
 
     def distance(self, wait: op.Wait) -> int:
+        """How many phases after the last one that the role has seen there the wait is meant for; 0 with a token."""
         if isinstance(wait.phase, op.Token):
             return 0
         distance = self.target(wait) - self.observed.get(wait.barrier, -1)

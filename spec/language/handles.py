@@ -263,6 +263,7 @@ def _bytes(count: int) -> int:
 
 
 def plain_tag(tag: Hashable) -> Hashable:
+    """A tag in which counts and states stand for their content tags."""
     if isinstance(tag, Count | PipelineState):
         return tag.tag
     if isinstance(tag, tuple):

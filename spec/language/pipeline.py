@@ -153,9 +153,11 @@ class Pipeline:
 
     @property
     def name(self) -> str:
+        """What results call the model."""
         return label_of(type(self))
 
     def parameters(self) -> dict[str, Any]:
+        """By name, in declaration order."""
         return {name: getattr(self, name) for name in self.parameter_names()}
 
     def value(self, parameter: Parameter) -> int:

@@ -105,6 +105,7 @@ class Count:
 
     @property
     def tag(self) -> int:
+        """The number as a content tag."""
         return self._used() % self.period
 
     def _used(self) -> int:

@@ -29,6 +29,7 @@ from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.phase import Phase, phases_ahead
 
 MAX_NODES = 50_000
+"""Of one program, split ones counted."""
 
 Parities: TypeAlias = tuple[tuple[str, int], ...]
 """By barrier, the parity of the phase that a role has seen last."""

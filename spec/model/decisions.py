@@ -33,6 +33,7 @@ class Shared(NamedTuple):
         return (self.behind[role] != 0) | (self.stopped == 1)
 
     def too_far(self, role: str) -> Illegal:
+        """More decisions are unread than the variable can count: a bound of the model, and no fault of the kernel."""
         top = (1 << self.behind[role].width) - 1
         return Illegal(
             "limit", self.behind[role] == top, f"{role} is {top} or more shared decisions behind another role"

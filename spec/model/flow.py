@@ -70,6 +70,7 @@ def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
 
 
 def final_nodes(program: Program) -> list[int]:
+    """Where the role has ended."""
     return [index for index, node in enumerate(program.nodes) if not node.successors]
 
 
@@ -140,6 +141,7 @@ def just_waited(program: Program, distance: int) -> list[tuple[str, ...]]:
 
 
 def waited_after(node: Node, before: tuple[str, ...], answer: Hashable, distance: int) -> tuple[str, ...]:
+    """What just_waited says behind a node, from what it says there."""
     wait = node.operation
     if isinstance(wait, op.Wait):
         if answer is False or isinstance(wait.phase, op.Token) or wait.barrier in before or node.distance < distance:

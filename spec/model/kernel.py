@@ -64,6 +64,7 @@ class Threads:
 
     @property
     def leader(self) -> bool:
+        """They are the elected thread, or a role that is not split."""
         return self.index == 0
 
 

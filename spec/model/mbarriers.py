@@ -72,6 +72,7 @@ class Signals:
         return way._replace(updates=(*way.updates, *anew))
 
     def wait_ways(self, role: str, node: Node, wait: op.Wait) -> list[Way]:
+        """A wait has one way, on; what only asks has one for each answer, and try_wait may always answer False."""
         step = self.wait(role, wait, node.distance)
         passes = self.on(role, wait.barrier, step)
         wrong = mbarrier.remote(wait.kind, Step()).illegal if wait.remote else ()

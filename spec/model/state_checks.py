@@ -41,6 +41,7 @@ def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:
 
 
 def check_of(illegal: Illegal, thing: str) -> Check:
+    """A part of a step or way as a check; its sentence begins with the thing that it is about."""
     because = (
         illegal.because
         if illegal.property in ("smem-overlap", "limit", "exit-hazard")

@@ -125,4 +125,5 @@ def _progress(v: Variables) -> Iterable[RoleProgress]:
 
 
 def name_of(part: Expr) -> str:
+    """The variable that holds it, "" for a constant."""
     return part.name if isinstance(part, Field) else ""

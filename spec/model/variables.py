@@ -22,6 +22,7 @@ from sm90_verify.spec.ptx.thread_barriers import CLUSTER_WIDTH, THREADS_WIDTH, T
 HISTORY = 6
 """Shared choices that are remembered for roles that have not read them yet."""
 AGE_WIDTH = 2
+"""Bits of the phases since a token's arrival: 2 is too old already, and more are held at 3."""
 
 
 class Variables:
@@ -87,6 +88,7 @@ class Variables:
         self._plan_registers()
 
     def nodes(self) -> Iterable[tuple[Program, int, Node]]:
+        """All nodes of all programs, with their numbers."""
         return ((program, index, node) for program in self.programs for index, node in enumerate(program.nodes))
 
     def _new(

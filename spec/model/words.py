@@ -113,10 +113,12 @@ def _fence(fence: op.Fence) -> str:
 
 
 def labels(tags: Iterable[Hashable]) -> tuple[str, ...]:
+    """What data of each tag is called where nothing else says that it is data."""
     return tuple(tag_text(tag) or "data" for tag in tags)
 
 
 def tag_text(tag: Hashable) -> str:
+    """`k=3` for the data of iteration 3; "" for data of no tag."""
     return "" if tag is None else f"k={tag}"
 
 

@@ -33,6 +33,7 @@ class Cluster:
 
     @property
     def size(self) -> int:
+        """CTAs."""
         return self.x * self.y
 
     def position(self, rank: int) -> tuple[int, int]:
@@ -40,6 +41,7 @@ class Cluster:
         return rank % self.x, rank // self.x
 
     def rank(self, i: int, j: int) -> int:
+        """The rank of the CTA at a position."""
         return i + j * self.x
 
     def sharing_a(self, rank: int) -> tuple[int, ...]:

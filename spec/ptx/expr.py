@@ -267,4 +267,5 @@ def _tree(terms: list[Expr], operator: str, unit: Expr) -> Expr:
 
 
 def is_false(condition: Expr) -> bool:
+    """The condition is the constant 0."""
     return isinstance(condition, Lit) and condition.value == 0

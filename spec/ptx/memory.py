@@ -26,6 +26,7 @@ class Access(NamedTuple):
         return (self.write or other.write) and self.overlaps(other)
 
     def overlaps(self, other: Access) -> bool:
+        """Some byte is in both."""
         same = self.space == other.space and self.cta == other.cta
         return same and self.start < other.stop and other.start < self.stop
 
@@ -41,5 +42,6 @@ def as_write(access: Access, proxy: str) -> Access:
 
 
 def describe(access: Access) -> str:
+    """For a sentence."""
     verb = "write" if access.write else "read"
     return f"the {access.proxy}-proxy {verb} of {access.object}"
