@@ -79,7 +79,7 @@ SHOWN_TO_COPIES = Need(
     "barrier-init",
     "a copy by {role} signals {barrier}, whose initialisation is not visible to it: no fence.mbarrier_init by {other}",
 )
-"""An init is shown to the async proxy by the thread that made it (9.7.13.4)."""
+"""An init is shown to bulk copies by a fence of the thread that made it (9.7.13.4), as CUTLASS has it."""
 SHOWN_TO_CTAS = Need(
     "barrier-init",
     "{barrier} is initialised by {other} and nothing makes that visible to other CTAs: no fence.mbarrier_init",
