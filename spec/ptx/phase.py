@@ -25,6 +25,10 @@ class Phase(int):
         self.lap, self.lineage, self.flipped = lap, lineage, flipped
         return self
 
+    def __getnewargs__(self) -> tuple[int, Lineage, bool]:  # type: ignore[override]
+        """What copies are made of, also of those that are pickled."""
+        return self.lap, self.lineage, self.flipped
+
     def __xor__(self, other: int) -> Any:
         """`phase ^ 1`: the phase before, or for a state that started in the producer's phase, the phase after."""
         if other == 1:
