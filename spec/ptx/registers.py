@@ -31,13 +31,18 @@ def register_way(free: Field, before: int, threads: int, change: Setmaxnreg) -> 
         because = f"{request}: a multiple of 8 from 24 to 256 that goes the right way"
         illegal = (Illegal("register-pool", TRUE, because),)
     if delta <= 0:
-        return Way(TRUE, ((free.name, free + Lit(-delta, free.width)),), illegal)
-    need = Lit(delta, free.width)
+        return Way(TRUE, ((free.name, free + _of_pool(-delta, free)),), illegal)
+    need = _of_pool(delta, free)
     return Way(free >= need, ((free.name, free - need),), illegal)
+
+
+def _of_pool(registers: int, free: Field) -> Lit:
+    """So many registers, or more than a pool has."""
+    return Lit(min(registers, (1 << free.width) - 1), free.width)
 
 
 def never_granted(role: str, free: Field, need: int, over: Expr) -> list[Illegal]:
     """The pool has too few registers, and nobody will execute setmaxnreg.dec any more (`over`)."""
     if need <= 0:
         return []
-    return [GRANTED.unmet((free < Lit(need, free.width)) & over, role=role, registers=need)]
+    return [GRANTED.unmet((free < _of_pool(need, free)) & over, role=role, registers=need)]
