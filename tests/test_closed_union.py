@@ -142,9 +142,9 @@ OPERANDS = [
     (op.Arrive("full", expect="16"), "expect", "int | None"),
     (op.NamedSync(1.0, 32), "id", "int"),
     (op.Choose("tile", [1, 2]), "options", "tuple[Hashable, ...]"),
-    (op.Choose("tile", (1, [2])), "options", "tuple[Hashable, ...]"),
+    (op.Choose("tile", (1, [2])), "options[1]", "Hashable"),
     (op.Load(None, "full", 16, None), "write", "Access"),
-    (op.Touch("read", (3,), (None,)), "accesses", "tuple[Access, ...]"),
+    (op.Touch("read", (3,), (None,)), "accesses[0]", "Access"),
 ]
 
 

@@ -17,6 +17,7 @@ from sm90_verify.engines.order.outcome import applicable
 from sm90_verify.engines.order.planner import make_plan
 from sm90_verify.evidence.mutation.behaviour import shown_of
 from sm90_verify.mutation.stream import default_answer, has_answer
+from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language.state import Phase, PipelineState
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.compile import compile_kernel
@@ -39,11 +40,11 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.Init("full", 1), Effects(), "other"),
     (
         op.Init("full", 1, write=as_write(X, "generic")),
-        Effects((Begun(as_write(X, "generic"), data=(None,)),)),
+        Effects((Begun(as_write(X, "generic"), "generic write", data=(None,)),)),
         "other",
     ),
     (op.Inval("full"), Effects(), "other"),
-    (op.Inval("full", write=OVER), Effects((Begun(OVER, data=(None,), raw=True),)), "other"),
+    (op.Inval("full", write=OVER), Effects((Begun(OVER, "generic write", data=(None,), raw=True),)), "other"),
     (op.Wait("full", 0), Effects(), "wait"),
     (op.Wait("full", op.Token("full")), Effects(), "wait"),
     (op.Wait("full", 0, "try_wait"), Effects(answers=(True, False)), "peek"),
@@ -56,16 +57,20 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.Transaction("full", -64), Effects(), "other"),
     (
         op.Load(INTO, "full", 64, "t", 2),
-        Effects((Begun(INTO, "landed"),), ((Copies(INTO, "full", 64, 2), "t"),)),
+        Effects((Begun(INTO, "async write", "landed"),), ((Copies(INTO, "full", 64, 2), "t"),)),
         "load",
     ),
-    (op.Touch("read", (X,), ("t",)), Effects((Begun(X, data=("t",), raw=True),)), "local"),
-    (op.Touch("write", (INTO,), ("t",)), Effects((Begun(INTO, data=("t",), raw=True),)), "local"),
-    (op.Touch("mma", (FAST,), ("t",)), Effects((Begun(FAST, "mma_group", ("t",)),)), "local"),
-    (op.Touch("mma", (FAST,), ("t",), True), Effects((Begun(FAST, "mma_group", ("t",)),), commits="mma"), "local"),
+    (op.Touch("read", (X,), ("t",)), Effects((Begun(X, "generic read", data=("t",), raw=True),)), "local"),
+    (op.Touch("write", (OVER,), ("t",)), Effects((Begun(OVER, "generic write", data=("t",), raw=True),)), "local"),
+    (op.Touch("mma", (FAST,), ("t",)), Effects((Begun(FAST, "async read", "mma_group", ("t",)),)), "local"),
+    (
+        op.Touch("mma", (FAST,), ("t",), True),
+        Effects((Begun(FAST, "async read", "mma_group", ("t",)),), commits="mma"),
+        "local",
+    ),
     (
         op.Store((FAST,), ("t",), OUT),
-        Effects((Begun(FAST, "bulk_group", ("t",)), Begun(OUT, "bulk_group"))),
+        Effects((Begun(FAST, "async read", "bulk_group", ("t",)), Begun(OUT, "async write", "bulk_group"))),
         "local",
     ),
     (op.Group("mma_commit"), Effects(commits="mma"), "local"),
@@ -227,8 +232,8 @@ def test_order_and_the_machine_take_the_same_accesses(operation):
 def test_mutations_and_annotations_go_by_the_effects(operation):
     effects = effects_of(operation)
     nodes = [
-        Node(operation, None, IDLE, successors=dict.fromkeys(effects.answers or (None,), 1)),
-        Node(None, None, IDLE),
+        Node(operation, Source("one.py", 1), IDLE, successors=dict.fromkeys(effects.answers or (None,), 1)),
+        Node(None, Source("one.py", 2), IDLE),
     ]
     end = annotate(Program("one", Threads("one", 32, 0, 0), tuple(nodes), "one")).nodes[1]
     assert bool(end.ahead) == bool(effects.lands or isinstance(operation, op.Arrive | op.Transaction))
@@ -375,7 +380,7 @@ class Group(Yielded):''',
             """def _reduce(reduce: op.Reduce) -> Effects:
     source, into = reduce.source, reduce.destination
     until: Until = "landed" if reduce.barrier else "bulk_group"
-    begins = Begun(source, until, (reduce.tag,)), Begun(into, until)
+    begins = Begun(source, "async read", until, (reduce.tag,)), Begun(into, "async write", until)
     if not reduce.barrier:
         return Effects(begins)
     return Effects(begins, ((Copies(into, reduce.barrier, into.stop - into.start, 1, source), reduce.leaves),))

@@ -273,7 +273,8 @@ class Copies(Pipeline):
         if self.store:
             yield op.Store((moved(as_read(self.b[0].access, "async"), self.at),), (None,), self.destination())
         else:
-            yield op.Load(moved(as_write(self.a[0].access, "async"), self.at), "full", 64, None)
+            signals = max(16, self.size // 16 * 16)
+            yield op.Load(moved(as_write(self.a[0].access, "async"), self.at), "full", signals, None)
 
     def destination(self):
         return moved(as_write(self.out[0].access, "async"), self.to)
@@ -366,14 +367,16 @@ class Signals(Pipeline):
     cluster = "2x1"
     cta = 1
     bytes = 0
+    name_of_it = ""
     full = barrier(arrivals=1)
 
     @role(ctas=(0,))
     def one(self):
+        name = self.name_of_it or f"cta{max(self.cta, 0)}.full"
         if self.bytes:
-            yield op.Transaction("cta1.full", self.bytes, self.cta)
+            yield op.Transaction(name, self.bytes, self.cta)
         else:
-            yield op.Arrive("cta1.full", cta=self.cta)
+            yield op.Arrive(name, cta=self.cta)
 
 
 @pytest.mark.parametrize("bytes", [0, 16])
@@ -381,8 +384,11 @@ def test_signals_reach_ctas_of_the_cluster(bytes):
     for cta in (-1, 0, 1):
         trace(Signals(cta=cta, bytes=bytes))
     for cta in (-2, 2):
-        what, line = refusal(Signals(cta=cta, bytes=bytes))
+        what, line = refusal(Signals(cta=cta, bytes=bytes, name_of_it="cta1.full"))
         assert what == f"cta1.full of CTA {cta}: use 0 to 1" and line.startswith("yield op.")
+    for cta, name, other in ((-1, "cta1.full", 1), (0, "cta1.full", 1), (1, "cta0.full", 0)):
+        what, line = refusal(Signals(cta=cta, bytes=bytes, name_of_it=name))
+        assert what == f"{name} lies in CTA {other}, and the operation is for cta={cta}: use {other}"
 
 
 class Touches(Pipeline):
@@ -395,6 +401,8 @@ class Touches(Pipeline):
     @role(warpgroups=1)
     def one(self):
         access = self.a[0].access if self.shared else self.r[0].access
+        access = as_write(access, "generic") if self.kind == "write" else access
+        access = as_read(access, "async") if self.kind == "mma" else access
         yield op.Touch(self.kind, (moved(access, self.at),), (None,), True)
 
 
@@ -823,7 +831,7 @@ def elsewhere(operation: op.Operation, **place: object) -> op.Operation:
         (lambda: edited(lambda one: replace(one, barrier="b")), "no barrier is called 'b': the layout has full"),
         (lambda: edited(lambda one: replace(one, barrier="a")), "no barrier is called 'a'"),
         (lambda: edited(lambda one: elsewhere(one, object="b")), "no buffer 'b' lies in shared memory of CTA 0"),
-        (lambda: edited(lambda one: elsewhere(one, space="global")), "no buffer 'a' lies in global memory"),
+        (lambda: edited(lambda one: elsewhere(one, space="global")), "goes to a in global memory: use shared"),
     ],
 )
 def test_what_an_operation_names_has_a_place(kernel, why):

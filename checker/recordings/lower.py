@@ -17,10 +17,9 @@ from typing import TypeAlias, assert_never
 from sm90_verify.recordings.plan import ExecutorPlan, Instruction, Lowered
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.kernel import Kernel, Program
-from sm90_verify.spec.model.validate import misaligned_copy
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.limits import CTA_THREADS, SHARED_OF_CTA, WARP, WARPGROUP
+from sm90_verify.spec.ptx.limits import CTA_THREADS, SHARED_OF_CTA, WARP, WARPGROUP, misaligned_copy
 from sm90_verify.spec.ptx.memory import Access
 
 Executed: TypeAlias = (

@@ -11,6 +11,7 @@ from sm90_verify.spec.errors import Source, SpecError, here, place_of
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import CTA_THREADS
+from sm90_verify.spec.ptx.memory import Space
 
 Body: TypeAlias = Generator[op.Operation, Any, Any]
 
@@ -49,7 +50,7 @@ class TileDeclaration(Placed):
     address: int | None = None
     offset: Parameter = 0
     stride: Parameter | None = None
-    space: str = "shared"
+    space: Space = "shared"
     holds: Hashable | Callable[[Any], Hashable] = None
     where: Source | None = field(default_factory=here, compare=False, repr=False)
 
@@ -75,7 +76,7 @@ def tile(
     address: int | None = None,
     offset: Parameter = 0,
     stride: Parameter | None = None,
-    space: str = "shared",
+    space: Space = "shared",
     holds: Hashable | Callable[[Any], Hashable] = None,
 ) -> Any:
     """An array of buffers of `bytes` bytes each, one per stage unless `slots` says otherwise.

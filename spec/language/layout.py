@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from sm90_verify.spec.errors import SpecError, placed
 from sm90_verify.spec.language.declarations import BarrierDeclaration, TileDeclaration
 from sm90_verify.spec.language.handles import Array, Barrier, Owner, Tile
-from sm90_verify.spec.model.layout import Layout, Region
+from sm90_verify.spec.model.layout import Layout, Region, barriers_over
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT, MBARRIER_BYTES
-from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.memory import Access, Space
 
 ALIGNMENT = 128
 """Of what is declared without an address."""
@@ -78,24 +78,10 @@ def lay_out(pipeline: Owner) -> Layout:
             if declaration.initialised:
                 arrivals.update((region.object, count) for region in regions if region.declaration == name)
     barriers = tuple(name for name, declaration in declared.items() if isinstance(declaration, BarrierDeclaration))
-    under = _under(regions, barriers)
+    under = barriers_over(regions, barriers)
     _bind(pipeline, declared, regions, {region.object for found in under.values() for region in found})
     places = {name: declaration.where for name, declaration in declared.items()}
     return Layout(tuple(regions), arrivals, barriers, counts, holds, places, under)
-
-
-def _under(regions: list[Region], barriers: tuple[str, ...]) -> dict[str, tuple[Region, ...]]:
-    """By buffer, the barriers with which it has bytes in common."""
-    found: dict[str, tuple[Region, ...]] = {}
-    ordered = sorted((one for one in regions if one.space == "shared"), key=lambda one: (one.cta, one.start))
-    for index, one in enumerate(ordered):
-        for other in ordered[index + 1 :]:
-            if other.cta != one.cta or other.start >= one.stop:
-                break
-            for buffer, barrier in ((one, other), (other, one)):
-                if barrier.declaration in barriers and buffer.declaration not in barriers:
-                    found[buffer.object] = (*found.get(buffer.object, ()), barrier)
-    return found
 
 
 def _check(pipeline: Owner, declared: dict[str, BarrierDeclaration | TileDeclaration]) -> None:
@@ -110,6 +96,9 @@ def _check(pipeline: Owner, declared: dict[str, BarrierDeclaration | TileDeclara
                     raise SpecError(f"{name} expects {count} arrivals: use 1 to {COUNT_LIMIT}")
             else:
                 _bytes(pipeline, name, declaration)
+                if declaration.space not in get_args(Space):
+                    spaces = ", ".join(get_args(Space))
+                    raise SpecError(f"{name} lies in {declaration.space!r} memory: use {spaces}")
                 for other in (declaration.shares,) if isinstance(declaration.shares, str) else declaration.shares:
                     if other not in before:
                         raise SpecError(f"{name} shares bytes with {other!r}, which is not declared before it")

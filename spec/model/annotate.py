@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, assert_never
 
 from sm90_verify.spec.errors import SpecError
@@ -45,14 +44,16 @@ def annotate(program: Program, *, checked: bool = False) -> Program:
     those of one of its rounds, and only who has followed the state from its start knows how they compare with what the
     role has seen.
 
-    checked: op.unknown has been asked about its operations. Raises SpecError for a graph whose edges do not fit its
-    operations, and for one that has more than MAX_NODES nodes when it is split.
+    checked: its fields and operations have been looked at. Raises SpecError for a field that does not hold what it
+    says, for a graph whose edges do not fit its operations, and for one that has more than MAX_NODES nodes when it is
+    split.
     """
     _check_edges(program, checked)
     reads = _parities_read(program)
     nodes: list[Node] = []
     places: list[dict[tuple[Held, Parities], int]] = [{} for _ in program.nodes]
-    ways: deque[tuple[int, Hashable, int, _Past]] = deque([(-1, None, 0, _Past(_at_start(program)))])
+    start = _Past(_at_start(program), {}, {}, {}, {})
+    ways: deque[tuple[int, Hashable, int, _Past]] = deque([(-1, None, 0, start)])
     while ways:
         last, answer, index, past = ways.popleft()
         while True:
@@ -89,10 +90,10 @@ class _Past(NamedTuple):
     """What the role has done on one way to a node. Nodes share the mappings, which nobody changes."""
 
     held: Held
-    arrived: Mapping[str, int] = MappingProxyType({})
-    observed: Mapping[str, int] = MappingProxyType({})
-    ahead: Mapping[str, int] = MappingProxyType({})
-    choices: Mapping[str, int] = MappingProxyType({})
+    arrived: Mapping[str, int]
+    observed: Mapping[str, int]
+    ahead: Mapping[str, int]
+    choices: Mapping[str, int]
     iteration: int = 0
 
     def annotated(self, node: Node) -> Node:
@@ -192,6 +193,10 @@ def _parities_read(program: Program) -> list[tuple[str, ...]]:
 
 def _check_edges(program: Program, checked: bool) -> None:
     """Every node leads on for each answer that its operation can give, and for no other; to nodes that are there."""
+    if not checked:
+        from sm90_verify.spec.model.handmade import check_program
+
+        check_program(program)
     if not program.nodes:
         raise SpecError(f"role {program.name} has no location: begin with one, if only its end", program.where)
     for index, node in enumerate(program.nodes):
@@ -205,11 +210,11 @@ def _wrong_with(node: Node, size: int, checked: bool) -> str:
         answers: tuple[Hashable, ...] = (True, False) if node.loop else ()
     elif node.loop:
         return "the decision of a loop has an operation: give it a location of its own"
-    elif not checked and (unknown := op.unknown(node.operation)):
-        return unknown
     else:
         answers = effects_of(node.operation).answers or (None,)
-    if tuple(node.successors) != answers and set(node.successors) != set(answers):
+    led = tuple(node.successors)
+    alike = checked or sorted(map(repr, led)) == sorted(map(repr, answers))  # 1 is equal to True
+    if not alike or (led != answers and set(led) != set(answers)):
         leads = ", ".join(map(str, node.successors)) or "none"
         return f"it leads on for the answers {leads}: it needs {', '.join(map(str, answers)) or 'none'}"
     outside = [target for target in node.successors.values() if not 0 <= target < size]

@@ -35,7 +35,7 @@ def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
     meeting = effects_of(operation).meets
     match meeting:
         case op.NamedSync():
-            return f"{program.home}bar{meeting.id}"
+            return f"{program.home}bar{meeting.id:d}"
         case op.CtaSync():
             return f"{program.home}cta"
         case op.ClusterArrive() | op.ClusterWait():

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.layout import Layout
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.groups import IDLE, Held
+from sm90_verify.spec.ptx.limits import CTA_THREADS
+from sm90_verify.spec.ptx.memory import Name, Number
 
 Drift: TypeAlias = tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int], int]
 """arrived, observed, ahead and iteration of a Node."""
@@ -36,7 +38,7 @@ class Node:
     source: Source
     held: Held = IDLE
     loop: str = ""
-    distance: int = 0
+    distance: Number = 0
     choice: int = 0
     iteration: int = 0
     arrived: Mapping[str, int] = field(default_factory=dict)
@@ -54,12 +56,12 @@ class Threads:
     """
 
     name: str
-    threads: int
-    index: int
-    copy: int
+    threads: Annotated[int, range(1, CTA_THREADS + 1)]
+    index: Number
+    copy: Number
     cta: int = 0
     """The rank of the CTA in its cluster."""
-    first: int = 0
+    first: Number = 0
     """Threads of the role before these, if it is split."""
 
     @property
@@ -76,10 +78,10 @@ class Program:
     the part, common to all parts of a split role.
     """
 
-    name: str
+    name: Name
     me: Threads
     nodes: tuple[Node, ...]
-    role: str
+    role: Name
     home: str = ""
     """What the names of its CTA's things begin with, see spec.ptx.cluster."""
     where: Source | None = field(default=None, compare=False, repr=False)
@@ -115,7 +117,7 @@ class Kernel:
     cluster: Cluster = field(default_factory=Cluster)
     rules: Rules = field(default_factory=Rules)
     registers: int = 168
-    depth: int = 1
+    depth: Number = 1
 
     def registers_at(self, node: Node) -> int:
         """Registers of each thread of a role where it is at that node."""

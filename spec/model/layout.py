@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 from sm90_verify.spec.errors import Source
-from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.memory import Access, Name, Number, Proxy, Space
 
 
 class Region(NamedTuple):
@@ -16,15 +16,15 @@ class Region(NamedTuple):
     cta: the CTA whose memory it is, 0 for memory that all CTAs have.
     """
 
-    object: str
-    space: str
+    object: Name
+    space: Space
     start: int
     stop: int
     shares: frozenset[str]
     declaration: str
     cta: int = 0
 
-    def access(self, *, write: bool = False, proxy: str = "generic") -> Access:
+    def access(self, *, write: bool = False, proxy: Proxy = "generic") -> Access:
         """All its bytes, read or written."""
         return Access(self.object, self.space, self.start, self.stop, write, proxy, self.cta)
 
@@ -38,7 +38,7 @@ class Layout(NamedTuple):
     regions: tuple[Region, ...]
     arrivals: dict[str, int]
     barriers: tuple[str, ...]
-    slots: dict[str, int]
+    slots: dict[str, Number]
     holds: dict[str, Hashable]
     places: dict[str, Source | None]
     under: dict[str, tuple[Region, ...]]
@@ -59,3 +59,18 @@ class Layout(NamedTuple):
 def meant_to_share(one: Region, other: Region) -> bool:
     """One is declared to overlay the other, or both to overlay a third."""
     return one.declaration in other.shares or other.declaration in one.shares or bool(one.shares & other.shares)
+
+
+def barriers_over(regions: Iterable[Region], barriers: Iterable[str]) -> dict[str, tuple[Region, ...]]:
+    """By buffer, the barriers with which it has bytes in common: `under` of a layout. barriers: as there."""
+    found: dict[str, tuple[Region, ...]] = {}
+    shared = [one for one in regions if one.space == "shared"]
+    ordered, known = sorted(shared, key=lambda one: (one.cta, one.start)), set(barriers)
+    for index, one in enumerate(ordered):
+        for other in ordered[index + 1 :]:
+            if other.cta != one.cta or other.start >= one.stop:
+                break
+            for buffer, barrier in ((one, other), (other, one)):
+                if barrier.declaration in known and buffer.declaration not in known:
+                    found[buffer.object] = (*found.get(buffer.object, ()), barrier)
+    return found

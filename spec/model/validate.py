@@ -11,7 +11,8 @@ warpgroup executes it as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import assert_never
 
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.annotate import annotate
@@ -19,41 +20,56 @@ from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
-from sm90_verify.spec.ptx.effects import Copies, effects_of
+from sm90_verify.spec.ptx.effects import Begun, Copies, Groups, effects_of
 from sm90_verify.spec.ptx.limits import (
     BULK_ALIGNMENT,
+    BULK_GROUPS,
+    COUNT_LIMIT,
     CTA_THREADS,
     MATRIX_ALIGNMENT,
-    MBARRIER_ALIGNMENT,
+    MMA_GROUPS,
     REGISTERS_OF_SM,
     REGISTERS_OF_THREAD,
     SHARED_OF_CTA,
     TENSORMAP_ALIGNMENT,
     TENSORMAP_BYTES,
     WARPGROUP,
+    misaligned_copy,
+    misplaced_mbarrier,
+    outside_shared,
 )
-from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.mbarrier import TX_WIDTH
+from sm90_verify.spec.ptx.memory import Access, describe
+
+MOST_GROUPS: dict[Groups, int] = {"mma": MMA_GROUPS, "bulk": BULK_GROUPS}
+"""Groups that are told apart: a wait leaves fewer pending."""
 
 
 def validate(kernel: Kernel, *, annotated: bool = False) -> None:
     """Raises SpecError for a kernel that is wrong in every schedule. annotated:
     its programs have just come from `annotate`, and need not be compared with what that makes of them.
     """
+    if not annotated:
+        from sm90_verify.spec.model import handmade
+
+        handmade.check_fields(kernel)
     programs = kernel.programs
     _check_names(programs)
-    if not annotated:
-        _check_operations(programs)
     _check_homes(programs, kernel.cluster)
     _check_memory(kernel.layout)
     _check_threads(programs)
     _check_registers(programs, kernel.registers)
     _check_barrier_zero(programs)
+    if not annotated:
+        handmade.check_layout(kernel.layout, kernel.cluster)
+        handmade.check_parts(programs)
     for program, node in _nodes(programs):
         what = _wrong_with(node.operation, program, programs, kernel.cluster)
         if what:
             raise SpecError(what, node.source)
     if not annotated:
         _check_annotations(programs)
+        handmade.check_phases(programs)
     _check_things(programs, kernel.layout)
 
 
@@ -81,21 +97,54 @@ def _check_homes(programs: Sequence[Program], shape: Cluster) -> None:
 
 def _check_things(programs: Sequence[Program], layout: Layout) -> None:
     """Whatever an operation names has a place: mbarriers, and buffers in the memory and the CTA that it says."""
-    barriers = {region.object for region in layout.regions if region.declaration in layout.barriers}
-    places = {(region.object, region.space, region.cta) for region in layout.regions}
+    barriers = {region.object: region for region in layout.regions if region.declaration in layout.barriers}
+    places = {(region.object, region.space, region.cta): region for region in layout.regions}
+    crowded = {region.object for found in layout.under.values() for region in found}
     if len({region.object for region in layout.regions}) < len(layout.regions):
         raise SpecError("two regions of the layout have the same name: give each object one place")
-    for _, node in _nodes(programs):
+    for program, node in _nodes(programs):
         effects = effects_of(node.operation)
         named = [copies.barrier for copies, _ in effects.lands]
         on = effects.signal if effects.waits is None else effects.waits
         for name in named if on is None else (on.barrier, *named):
             if name not in barriers:
                 raise SpecError(f"no barrier is called {name!r}: the layout has {_some(barriers)}", node.source)
+        if on is not None and (wrong := _wrong_form(on, barriers[on.barrier], program, crowded)):
+            raise SpecError(wrong, node.source)
         for access in effects.accesses if effects.begins else ():
-            if (access.object, access.space, access.cta) not in places:
+            region = places.get((access.object, access.space, access.cta))
+            if region is None:
                 what = f"no buffer {access.object!r} lies in {access.space} memory of CTA {access.cta}"
                 raise SpecError(f"{what}: the layout has {_some(name for name, _, _ in places)}", node.source)
+            if not region.start <= access.start < region.stop:
+                what = f"{describe(access)} begins at address {access.start}"
+                raise SpecError(f"{what}: {access.object} has {region.start} to {region.stop - 1}", node.source)
+
+
+def _wrong_form(on: op.Signal | op.Wait, barrier: Region, program: Program, crowded: Container[str]) -> str:
+    """What is wrong with how an operation names its barrier: as one of another CTA, or of its own; and, where a buffer
+    lies in it too, with the bytes that it writes.
+    """
+    away = barrier.cta != program.me.cta
+    match on:
+        case op.Arrive() | op.Transaction():
+            if on.cta != barrier.cta and (away or on.cta >= 0):
+                what = f"{on.barrier} lies in CTA {barrier.cta}, and the operation is for cta={on.cta}"
+                return f"{what}: use {barrier.cta}"
+            return ""
+        case op.Wait() | op.Init() | op.Inval():
+            if away and not on.remote:
+                return f"{on.barrier} lies in CTA {barrier.cta}, and {program.name} in CTA {program.me.cta}: say remote"
+        case _:
+            assert_never(on)
+    if isinstance(on, op.Wait):
+        if isinstance(on.phase, op.Token) and on.phase.barrier != on.barrier:
+            return f"a wait on {on.barrier} with the token of an arrive on {on.phase.barrier}: wait on its own"
+        return ""
+    written = barrier.access(write=True)
+    if on.write != written and (on.write is not None or on.barrier in crowded):
+        return f"{on.barrier} shares bytes with a buffer: its operation writes {written}"
+    return ""
 
 
 def _some(names: Iterable[str]) -> str:
@@ -105,32 +154,6 @@ def _some(names: Iterable[str]) -> str:
 
 
 # ---------------------------------------------------------------- addresses
-
-
-def outside_shared(name: str, start: int, stop: int, size: int = SHARED_OF_CTA) -> str:
-    """What is wrong with bytes [start, stop) of shared memory of which `size` bytes are there; "" if nothing is."""
-    if start < 0:
-        return f"{name} begins at address {start}: use 0 or more"
-    if stop > size:
-        has = f"a CTA has {SHARED_OF_CTA} (227 KiB; 228 KiB an SM, less 1 KiB that the system keeps for each CTA)"
-        return f"{name} ends at byte {stop} of shared memory: {has}; use smaller slots, or fewer"
-    return ""
-
-
-def misplaced_mbarrier(name: str, start: int) -> str:
-    """What is wrong with the address of an mbarrier."""
-    if start % MBARRIER_ALIGNMENT:
-        return f"{name} lies at address {start}: an mbarrier is 8 bytes at a multiple of {MBARRIER_ALIGNMENT}"
-    return ""
-
-
-def misaligned_copy(what: str, name: str, start: int, size: int) -> str:
-    """What is wrong with one side of a bulk copy, `size` bytes from `start` on (9.7.9.25.4)."""
-    if start % BULK_ALIGNMENT:
-        return f"{what} {name} at address {start}: a bulk copy begins at a multiple of {BULK_ALIGNMENT} bytes"
-    if size < BULK_ALIGNMENT or size % BULK_ALIGNMENT:
-        return f"{what} {name}, {size} bytes: a bulk copy has a positive multiple of {BULK_ALIGNMENT}"
-    return ""
 
 
 def _check_memory(layout: Layout) -> None:
@@ -179,13 +202,6 @@ def _check_registers(programs: Sequence[Program], registers: int) -> None:
 # ---------------------------------------------------------------- operations
 
 
-def _check_operations(programs: Sequence[Program]) -> None:
-    """Every engine knows all operations: what else walks through tracing would be taken for one of them."""
-    for _, node in _nodes(programs):
-        if node.operation is not None and (wrong := op.unknown(node.operation)):
-            raise SpecError(wrong, node.source)
-
-
 def _check_annotations(programs: Sequence[Program]) -> None:
     """What is said of each location follows from the ways to it: engines would believe that nothing is in flight."""
     for program in programs:
@@ -212,15 +228,23 @@ def _wrong_with(operation: op.Operation | None, program: Program, programs: Sequ
     effects = effects_of(operation)
     if isinstance(effects.signal, op.Arrive | op.Transaction) and not -1 <= effects.signal.cta < shape.size:
         return f"{effects.signal.barrier} of CTA {effects.signal.cta}: use 0 to {shape.size - 1}"
+    if isinstance(effects.signal, op.Arrive) and effects.signal.count * (effects.signal.expect or 0) >= 1 << TX_WIDTH:
+        what = f"{effects.signal.count} threads that expect {effects.signal.expect} bytes each"
+        return f"{what}: a tx-count has {COUNT_LIMIT} at most"
     if not effects.begins and not effects.lands and effects.commits is None and effects.ends is None:
         return ""
     wrong = [_outside(access, shape) for access in effects.accesses]
+    wrong += [_unlike(begun, operation) for begun in effects.begins]
     wrong += [_wrong_copies(copies) for copies, _ in effects.lands]
     sources = [one.access for one in effects.begins if one.until == "bulk_group" and one.data]
     for name, start, stop in _in_one_piece(sources):
         wrong.append(misaligned_copy("a bulk store of", name, start, stop - start))
     if isinstance(operation, op.Store):
         wrong += _wrong_with_store(operation)
+    if isinstance(operation, op.Load):
+        wrong += _wrong_with_load(operation)
+    if effects.ends is not None and effects.ends.pending >= (most := MOST_GROUPS[effects.ends.groups]):
+        wrong.append(f"a wait that leaves {effects.ends.pending} groups pending: use 0 to {most - 1}")
     operands = effects.lasting("mma_group")
     if operands or "mma" in (effects.commits, effects.ends and effects.ends.groups):
         wrong += [_part_of_a_warpgroup(program, programs), *map(_wrong_operand, operands)]
@@ -230,17 +254,47 @@ def _wrong_with(operation: op.Operation | None, program: Program, programs: Sequ
 def _outside(access: Access, shape: Cluster) -> str:
     if not 0 <= access.cta < shape.size:
         return f"{access.object} of CTA {access.cta}: use 0 to {shape.size - 1}"
-    return f"{access.object} begins at address {access.start}: use 0 or more" if access.start < 0 else ""
+    if access.start < 0:
+        return f"{access.object} begins at address {access.start}: use 0 or more"
+    size = access.stop - access.start
+    return f"{describe(access)} is of {size} bytes: use 1 or more" if size < 1 else ""
+
+
+def _unlike(begun: Begun, operation: op.Operation | None) -> str:
+    """What an access says and its operation does not do."""
+    if begun.access.how == begun.how:
+        return ""
+    proxy, verb = begun.how.split()
+    kind = f" of kind {operation.kind!r}" if isinstance(operation, op.Touch) else ""
+    what = f"{describe(begun.access)} in {type(operation).__name__}{kind}, which {verb}s it through the {proxy} proxy"
+    return f"{what}: use as_{verb}(access, {proxy!r})"
 
 
 def _wrong_copies(copies: Copies) -> str:
     if copies.bytes < BULK_ALIGNMENT or copies.bytes % BULK_ALIGNMENT:
         return f"a bulk copy that signals {copies.bytes} bytes: use a positive multiple of {BULK_ALIGNMENT}"
+    if copies.bytes > COUNT_LIMIT:
+        return f"a bulk copy that signals {copies.bytes} bytes: a tx-count has {COUNT_LIMIT} at most"
     if copies.pieces < 1 or copies.bytes % copies.pieces:
         return f"a bulk copy of {copies.bytes} bytes in {copies.pieces} pieces: use a number that divides the bytes"
     sides = [("a bulk copy to" if one.write else "a bulk copy of", one) for one in copies.accesses]
-    found = (misaligned_copy(what, one.object, one.start, one.stop - one.start) for what, one in sides)
+    found = [misaligned_copy(what, one.object, one.start, one.stop - one.start) for what, one in sides]
+    for what, one in sides:
+        if one.stop - one.start != copies.bytes:
+            size = f"{what} {one.object} of {one.stop - one.start} bytes"
+            found.append(f"{size} that signals {copies.bytes}: use the same number")
     return next(filter(None, found), "")
+
+
+def _wrong_with_load(load: op.Load) -> Iterator[str]:
+    """A mask has one bit for each CTA, and what TMA writes lies in shared memory."""
+    ctas = [access.cta for access, _ in load.destinations]
+    for cta in ctas:
+        if ctas.count(cta) > 1:
+            yield f"a multicast to CTA {cta} twice: name each CTA once"
+    for access, _ in load.destinations:
+        if access.space != "shared":
+            yield f"a bulk copy that signals a barrier goes to {access.object} in {access.space} memory: use shared"
 
 
 def _wrong_with_store(store: op.Store) -> Iterator[str]:

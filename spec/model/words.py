@@ -56,7 +56,7 @@ def words_of(node: Node) -> tuple[str, str]:
         case op.NamedSync():
             return (
                 f"bar.{'sync' if node.operation.blocks else 'arrive'} {node.operation.threads}",
-                f"bar{node.operation.id}",
+                f"bar{node.operation.id:d}",
             )
         case op.ClusterArrive():
             return f"barrier.cluster.arrive{'' if node.operation.release else '.relaxed'}", "cluster"

@@ -20,7 +20,8 @@ class Cluster:
     y: int = 1
 
     def __post_init__(self) -> None:
-        if self.x < 1 or self.y < 1 or self.size > CLUSTER_LIMIT:
+        whole = isinstance(self.x, int) and isinstance(self.y, int)
+        if not whole or self.x < 1 or self.y < 1 or self.size > CLUSTER_LIMIT:
             raise SpecError(f"a cluster of {self.x}x{self.y} CTAs: use XxY with 1 to {CLUSTER_LIMIT} CTAs")
 
     @staticmethod

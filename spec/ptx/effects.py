@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.memory import Access, How
 
 Until: TypeAlias = Literal["done", "mma_group", "bulk_group", "landed"]
 """When an access is over: with its operation; when its thread has waited for the wgmma group (PTX ISA 9.7.15.7) or the
@@ -26,11 +26,13 @@ that it has initialised, to bulk copies, and to other CTAs."""
 class Begun(NamedTuple):
     """One access that an operation begins.
 
-    data: of a read, the tag that it must find; of a write, the tag of what it leaves; () if neither is said. raw: an
-    access through the async proxy that follows wants a fence.proxy.async after it (8.6).
+    how: what the operation does there, as its access must say too. data: of a read, the tag that it must find; of a
+    write, the tag of what it leaves; () if neither is said. raw: an access through the async proxy that follows wants a
+    fence.proxy.async after it (8.6).
     """
 
     access: Access
+    how: How
     until: Until = "done"
     data: tuple[Hashable, ...] = ()
     raw: bool = False
@@ -174,30 +176,35 @@ def _lifetime(operation: op.Init | op.Inval) -> Effects:
     """Both write the bytes of the barrier; after init they are those of a live object, which no data may touch."""
     if operation.write is None:
         return Effects(signal=operation)
-    begun = Begun(operation.write, data=(None,), raw=isinstance(operation, op.Inval))
+    begun = Begun(operation.write, "generic write", data=(None,), raw=isinstance(operation, op.Inval))
     return Effects((begun,), signal=operation)
 
 
 def _load(load: op.Load) -> Effects:
     copies = [Copies(write, barrier, load.bytes, load.pieces) for write, barrier in load.destinations]
-    begins = tuple(Begun(one.write, "landed") for one in copies)
+    begins = tuple(Begun(one.write, "async write", "landed") for one in copies)
     return Effects(begins, tuple((one, load.tag) for one in copies))
 
 
 def _store(store: op.Store) -> Effects:
     told = zip(store.sources, store.tags, strict=True)
-    others = [one for one in (store.tensormap, store.destination) if one is not None]
-    reads = tuple(Begun(access, "bulk_group", (tag,)) for access, tag in told)
-    return Effects((*reads, *(Begun(access, "bulk_group") for access in others)))
+    begins = [Begun(access, "async read", "bulk_group", (tag,)) for access, tag in told]
+    if store.tensormap is not None:
+        begins.append(Begun(store.tensormap, "async read", "bulk_group"))
+    if store.destination is not None:
+        begins.append(Begun(store.destination, "async write", "bulk_group"))
+    return Effects(tuple(begins))
 
 
 def _touch(touch: op.Touch) -> Effects:
     told = [(access, (tag,)) for access, tag in zip(touch.accesses, touch.tags, strict=True)]
     match touch.kind:
-        case "read" | "write":
-            return Effects(tuple(Begun(access, data=tag, raw=True) for access, tag in told))
+        case "read":
+            return Effects(tuple(Begun(access, "generic read", data=tag, raw=True) for access, tag in told))
+        case "write":
+            return Effects(tuple(Begun(access, "generic write", data=tag, raw=True) for access, tag in told))
         case "mma":
-            begins = tuple(Begun(access, "mma_group", tag) for access, tag in told)
+            begins = tuple(Begun(access, "async read", "mma_group", tag) for access, tag in told)
             return Effects(begins, commits="mma" if touch.commit else None)
         case _:
             assert_never(touch.kind)

@@ -1,4 +1,4 @@
-"""Numbers that Hopper and PTX fix: sizes, alignments and the largest counts."""
+"""Numbers that Hopper and PTX fix: sizes, alignments and the largest counts; and what is wrong with an address."""
 
 from __future__ import annotations
 
@@ -62,3 +62,30 @@ ever waited for together.
 
 BULK_GROUPS = 32
 """Likewise for bulk groups: a wait that leaves more of them pending is refused."""
+
+
+
+def outside_shared(name: str, start: int, stop: int, size: int = SHARED_OF_CTA) -> str:
+    """What is wrong with bytes [start, stop) of shared memory of which `size` bytes are there; "" if nothing is."""
+    if start < 0:
+        return f"{name} begins at address {start}: use 0 or more"
+    if stop > size:
+        has = f"a CTA has {SHARED_OF_CTA} (227 KiB; 228 KiB an SM, less 1 KiB that the system keeps for each CTA)"
+        return f"{name} ends at byte {stop} of shared memory: {has}; use smaller slots, or fewer"
+    return ""
+
+
+def misplaced_mbarrier(name: str, start: int) -> str:
+    """What is wrong with the address of an mbarrier."""
+    if start % MBARRIER_ALIGNMENT:
+        return f"{name} lies at address {start}: an mbarrier is 8 bytes at a multiple of {MBARRIER_ALIGNMENT}"
+    return ""
+
+
+def misaligned_copy(what: str, name: str, start: int, size: int) -> str:
+    """What is wrong with one side of a bulk copy, `size` bytes from `start` on (9.7.9.25.4)."""
+    if start % BULK_ALIGNMENT:
+        return f"{what} {name} at address {start}: a bulk copy begins at a multiple of {BULK_ALIGNMENT} bytes"
+    if size < BULK_ALIGNMENT or size % BULK_ALIGNMENT:
+        return f"{what} {name}, {size} bytes: a bulk copy has a positive multiple of {BULK_ALIGNMENT}"
+    return ""

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeAlias
+
+Name: TypeAlias = Annotated[str, range(1, 1 << 16)]
+"""Of an object or a role: not empty."""
+Number: TypeAlias = Annotated[int, range(1 << 20)]
+"""Which or how many, from 0 on."""
+Space: TypeAlias = Literal["shared", "global", "registers"]
+Proxy: TypeAlias = Literal["generic", "async"]
+How: TypeAlias = Literal["generic read", "generic write", "async read", "async write"]
+"""What is done with bytes, and through which proxy."""
 
 
 class Access(NamedTuple):
@@ -13,13 +22,20 @@ class Access(NamedTuple):
     """
 
     object: str
-    space: str
+    space: Space
     start: int
     stop: int
     write: bool
-    proxy: str
+    proxy: Proxy
     cta: int = 0
     """The CTA whose shared memory it is; 0 for memory that all CTAs have."""
+
+    @property
+    def how(self) -> How:
+        """Its proxy, and whether it writes."""
+        if self.proxy == "async":
+            return "async write" if self.write else "async read"
+        return "generic write" if self.write else "generic read"
 
     def conflicts(self, other: Access) -> bool:
         """Same bytes, and at least one of the two writes."""
@@ -31,12 +47,12 @@ class Access(NamedTuple):
         return same and self.start < other.stop and other.start < self.stop
 
 
-def as_read(access: Access, proxy: str) -> Access:
+def as_read(access: Access, proxy: Proxy) -> Access:
     """The access as a read."""
     return Access(access.object, access.space, access.start, access.stop, False, proxy, access.cta)
 
 
-def as_write(access: Access, proxy: str) -> Access:
+def as_write(access: Access, proxy: Proxy) -> Access:
     """The access as a write."""
     return Access(access.object, access.space, access.start, access.stop, True, proxy, access.cta)
 

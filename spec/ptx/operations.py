@@ -7,14 +7,14 @@ yielded why it is none of them, before anybody reads it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.ptx.limits import BULK_GROUPS, COUNT_LIMIT, CTA_THREADS
 from sm90_verify.spec.ptx.memory import Access
 
 WaitKind: TypeAlias = Literal["wait", "try_wait", "test_wait"]
@@ -23,6 +23,8 @@ TouchKind: TypeAlias = Literal["read", "write", "mma"]
 GroupKind: TypeAlias = Literal["mma_commit", "mma_wait", "bulk_commit", "bulk_wait", "bulk_wait_read"]
 FenceKind: TypeAlias = Literal["proxy_async", "mbarrier_init"]
 RegistersKind: TypeAlias = Literal["dec", "inc"]
+Count: TypeAlias = Annotated[int, range(COUNT_LIMIT + 1)]
+"""Of arrivals, or of bytes."""
 
 
 class Yielded:
@@ -76,7 +78,7 @@ class Wait(Yielded):
     """
 
     barrier: str
-    phase: int | Token
+    phase: Annotated[int, range(2)] | Token
     kind: WaitKind = "wait"
     remote: bool = False
 
@@ -90,8 +92,8 @@ class Arrive(Yielded):
     """
 
     barrier: str
-    count: int = 1
-    expect: int | None = None
+    count: Count = 1
+    expect: Count | None = None
     kind: ArriveKind = "arrive"
     cta: int = -1
 
@@ -101,7 +103,7 @@ class Transaction(Yielded):
     """expect_tx (bytes >= 0) or complete_tx (bytes < 0) without an arrival; cta as for an Arrive."""
 
     barrier: str
-    bytes: int
+    bytes: Annotated[int, range(-COUNT_LIMIT, COUNT_LIMIT + 1)]
     cta: int = -1
 
 
@@ -163,7 +165,7 @@ class Group(Yielded):
     """kind: "mma_commit", "mma_wait", "bulk_commit", "bulk_wait" or "bulk_wait_read"; pending: groups still allowed."""
 
     kind: GroupKind
-    pending: int = 0
+    pending: Annotated[int, range(BULK_GROUPS)] = 0
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class NamedSync(Yielded):
     """bar.sync (blocks) or bar.arrive (does not): `threads` is the count that the instruction names."""
 
     id: int
-    threads: int
+    threads: Annotated[int, range(CTA_THREADS + 1)]
     blocks: bool = True
 
 
@@ -209,7 +211,7 @@ class Choose(Yielded):
     """A choice that the model cannot know and that all roles share: the n-th choice of a name is the same for all."""
 
     name: str
-    options: tuple[Hashable, ...]
+    options: Annotated[tuple[Hashable, ...], range(2, COUNT_LIMIT)]
 
 
 @dataclass(frozen=True)
@@ -253,8 +255,14 @@ OPERATIONS: tuple[type[Any], ...] = get_args(Operation)
 @cache
 def _fields(record: type[Any]) -> tuple[tuple[str, Any, tuple[str, ...]], ...]:
     """The fields of a record, with their types, or the words that they can be."""
-    types = get_type_hints(record).items()
+    types = get_type_hints(record, include_extras=True).items()
     return tuple((name, type_, get_args(type_) if get_origin(type_) is Literal else ()) for name, type_ in types)
+
+
+@cache
+def _tests(record: type[Any]) -> tuple[tuple[str, Callable[[Any], bool]], ...]:
+    """The fields of a record, and what their values must pass."""
+    return tuple((name, fits(type_)) for name, type_, _ in _fields(cast(Any, record)))
 
 
 def unknown(thing: object) -> str:
@@ -266,35 +274,60 @@ def unknown(thing: object) -> str:
         bases = [base.__name__ for base in type(thing).__mro__[1:] if base in OPERATIONS]
         why = f"{type(thing).__name__} is a subclass of {bases[0]}" if bases else repr(thing)
         return f"a role yielded {why}, which no engine knows: yield an operation of spec.ptx.operations"
-    for name, type_, words in _fields(cast(Any, type(thing))):
-        value = getattr(thing, name)
-        if words:
-            if value not in words:
-                return f"a role yielded {thing!r}, whose {name} no engine knows: use {', '.join(words)}"
-        elif type(value) is not type_ and not _is_one(value, type_):
-            return f"a role yielded {thing!r}, whose {name} no engine knows: it is not {_said(type_)}"
+    for name, test in _tests(cast(Any, type(thing))):
+        if not test(getattr(thing, name)):
+            from sm90_verify.spec.ptx.misfit import misfit
+
+            where, why = misfit(thing)
+            return f"a role yielded {thing!r}, whose {where} no engine knows: {why}"
+    if isinstance(thing, Touch | Store) and len(thing.tags) != len(_tagged(thing)):
+        of_each = f"use {len(_tagged(thing))}, one for each access"
+        return f"a role yielded {thing!r}, whose tags no engine knows: {of_each}"
     return ""
 
 
-def _is_one(value: object, type_: Any) -> bool:
-    """Whether an operand has the type of its field."""
+def _tagged(operation: Touch | Store) -> tuple[Access, ...]:
+    return operation.accesses if isinstance(operation, Touch) else operation.sources
+
+
+@cache
+def fits(type_: Any) -> Callable[[Any], bool]:
+    """What tells whether a value has the type of its field, with the range that it is annotated with."""
     origin, parts = get_origin(type_), get_args(type_)
+    if type_ is Any:
+        return lambda value: True
     if type_ is Hashable:
-        try:
-            return isinstance(hash(value), int)
-        except TypeError:
-            return False
-    if origin is UnionType:
-        return any(_is_one(value, part) for part in parts)
+        return _is_hashable
+    if origin is Literal:
+        return lambda value: type(value) is str and value in parts
+    if origin is Annotated:
+        test, allowed = fits(parts[0]), parts[1]
+        return lambda value: test(value) and allowed.start <= _size(value) < allowed.stop
+    if origin in (UnionType, Union):
+        tests = tuple(map(fits, parts))
+        return lambda value: any(test(value) for test in tests)
     if origin is tuple and parts[1:] == (...,):
-        return isinstance(value, tuple) and all(_is_one(one, parts[0]) for one in value)
+        test = fits(parts[0])
+        return lambda value: isinstance(value, tuple) and all(map(test, value))
     if origin is tuple:
-        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_is_one, value, parts))
-    return isinstance(value, type_)
+        tests = tuple(map(fits, parts))
+        return lambda value: (
+            isinstance(value, tuple) and len(value) == len(tests) and all(t(v) for t, v in zip(tests, value))
+        )
+    if is_dataclass(type_) or hasattr(type_, "_fields"):
+        return lambda value: (
+            type(value) is type_ and all(test(getattr(value, name)) for name, test in _tests(cast(Any, type_)))
+        )
+    return lambda value: isinstance(value, type_)
 
 
-def _said(type_: Any) -> str:
-    """A type without its modules."""
-    return (
-        type_.__name__ if isinstance(type_, type) and not get_origin(type_) else re.sub(r"\w+\.(?=\w)", "", str(type_))
-    )
+def _size(value: Any) -> int:
+    """What a range is about: a number, or how many there are."""
+    return value if isinstance(value, int) else len(value)
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        return isinstance(hash(value), int)
+    except TypeError:
+        return False

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 
 from sm90_verify.frontends.log.synclog import FIELDS, Record
 from sm90_verify.spec.errors import Source, SpecError
-from sm90_verify.spec.model.validate import misaligned_copy, misplaced_mbarrier, outside_shared
-from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT, MBARRIER_ALIGNMENT, SHARED_OF_SM
+from sm90_verify.spec.ptx.limits import (
+    BULK_ALIGNMENT,
+    MBARRIER_ALIGNMENT,
+    SHARED_OF_SM,
+    misaligned_copy,
+    misplaced_mbarrier,
+    outside_shared,
+)
 
 BARRIERS = ("cluster_barrier_", "cluster_transaction_barrier_", "cpasync_barrier_")
 

@@ -1,0 +1,500 @@
+"""Kernels that somebody makes by hand, or edits: what makes no sense is refused with one line, and nothing else goes
+wrong whatever a field holds.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from sm90_verify.engines.check import check
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.annotate import annotate
+from sm90_verify.spec.model.kernel import Kernel, Node
+from sm90_verify.spec.model.validate import validate
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.misfit import misfit
+from sm90_verify.spec.ptx.phase import Phase
+
+
+class Ring(Pipeline):
+    stages = 1
+    trips = 2
+    full = barrier(arrivals=1)
+    empty = barrier(arrivals=128)
+    a = tile(bytes=64)
+
+    @role(warps=1)
+    def producer(self, at):
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.full[at].arrive_expect_tx(64)
+        yield self.a[at].load(signals=self.full[at])
+
+    @role(warpgroups=1)
+    def consumer(self, at):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].mma()
+        yield self.mma_wait(0)
+        yield self.empty[at].arrive(128)
+
+
+class Loop(Ring):
+    trips = "all"
+
+
+class Mixed(Pipeline):
+    """A barrier that ends and gives its bytes to a buffer, tokens, choices, stores and named barriers."""
+
+    registers = 100
+    b = barrier(arrivals=1, initialised=False, address=0)
+    done = barrier(arrivals=96)
+    x = tile(bytes=64, address=0)
+    y = tile(bytes=64)
+    out = tile(bytes=64, space="global")
+    held = tile(bytes=64, holds="old", slots=1)
+
+    @role(threads=32)
+    def one(self):
+        yield self.b.init(1)
+        yield self.fence_mbarrier_init()
+        yield self.cta_sync()
+        yield self.b.expect_tx(64)
+        token = yield self.b.arrive()
+        yield self.y.load(signals=self.b)
+        yield self.b.wait(token)
+        yield self.cta_sync()
+        yield self.b.inval()
+        yield self.x.write(tag="new")
+        yield self.fence_proxy_async()
+        yield self.x.store(to=self.out, tag="new")
+        yield self.bulk_commit()
+        yield self.bulk_wait_read(0)
+        yield self.bulk_wait(0)
+        yield self.held.read(tag="old")
+        yield self.done.arrive(32)
+
+    @role(threads=64)
+    def two(self):
+        yield self.cta_sync()
+        yield self.cta_sync()
+        yield self.done.test_wait(0)
+        if (yield self.choose("which", "a", "b")) == "a":
+            yield self.named_sync(1, 96)
+        else:
+            yield self.named_arrive(2, 96)
+        yield self.done.arrive_drop(64)
+        yield self.setmaxnreg_dec(40)
+
+    @role(threads=32)
+    def three(self):
+        yield self.cta_sync()
+        yield self.cta_sync()
+        yield self.named_sync(1 if (yield self.choose("which", "a", "b")) == "a" else 2, 96)
+        yield self.warp_sync()
+
+
+class Pair(Pipeline):
+    """Two CTAs that meet, a multicast, and arrivals in the other CTA."""
+
+    cluster = "2x1"
+    full = barrier(arrivals=1)
+    back = barrier(arrivals=64, slots=1)
+    a = tile(bytes=64)
+
+    @role(warps=1)
+    def one(self, me):
+        yield self.cluster_arrive_relaxed()
+        yield self.cluster_wait()
+        yield self.full.arrive_expect_tx(64)
+        if me.cta == 0:
+            yield self.a.load(signals=self.full, multicast=(0, 1))
+        yield self.full.wait(0)
+        yield self.a.read()
+        yield self.back[0].on(0).arrive(32)
+        if me.cta == 0:
+            yield self.back[0].wait(0)
+        yield self.cluster_arrive()
+        yield self.cluster_wait()
+
+
+KERNELS = (Ring, Loop, Mixed, Pair)
+
+
+def with_operations(kernel: Kernel, record: type[Any], change: Callable[[Any], op.Operation]) -> Kernel:
+    """The kernel with other operations in place of all of a record."""
+    programs = []
+    for program in kernel.programs:
+        nodes = tuple(
+            replace(node, operation=change(node.operation)) if isinstance(node.operation, record) else node
+            for node in program.nodes
+        )
+        programs.append(annotate(replace(program, nodes=nodes)))
+    return replace(kernel, programs=tuple(programs))
+
+
+def others(record: type[Any], **changes: object) -> Callable[[Kernel], Kernel]:
+    """With other fields of a record; a function is applied to what is there."""
+
+    def changed(one: Any) -> op.Operation:
+        values = {name: new(getattr(one, name)) if callable(new) else new for name, new in changes.items()}
+        return replace(one, **values)
+
+    return lambda kernel: with_operations(kernel, record, changed)
+
+
+def accesses(**changes: object) -> Callable[[Any], Any]:
+    """Other fields of an access, or of all of several."""
+    return lambda found: (
+        found._replace(**changes) if isinstance(found, Access) else tuple(one._replace(**changes) for one in found)
+    )
+
+
+def threads(**changes: object) -> Callable[[Kernel], Kernel]:
+    """Other fields of who executes the first role."""
+
+    def changed(kernel: Kernel) -> Kernel:
+        first, *rest = kernel.programs
+        return replace(kernel, programs=(replace(first, me=replace(first.me, **changes)), *rest))
+
+    return changed
+
+
+def layout(**changes: object) -> Callable[[Kernel], Kernel]:
+    return lambda kernel: replace(kernel, layout=kernel.layout._replace(**changes))
+
+
+def regions(change: Callable[[Any], Any]) -> Callable[[Kernel], Kernel]:
+    return lambda kernel: layout(regions=tuple(map(change, kernel.layout.regions)))(kernel)
+
+
+def first_node(**changes: object) -> Callable[[Kernel], Kernel]:
+    """Other fields of the first location of the first role."""
+
+    def changed(kernel: Kernel) -> Kernel:
+        first, *rest = kernel.programs
+        node, *nodes = first.nodes
+        return replace(kernel, programs=(replace(first, nodes=(replace(node, **changes), *nodes)), *rest))
+
+    return changed
+
+
+REFUSED: list[tuple[type[Pipeline], Callable[[Kernel], Kernel], str]] = [
+    # what an operation does with its bytes, and what their access says
+    (
+        Ring,
+        others(op.Load, write=accesses(write=False)),
+        "the async-proxy read of a in Load, which writes it through the async",
+    ),
+    (Ring, others(op.Load, write=accesses(proxy="generic")), "generic-proxy write of a in Load, .* use as_write"),
+    (Ring, others(op.Load, write=accesses(proxy="tma")), "whose write.proxy no engine knows: use generic, async"),
+    (
+        Ring,
+        others(op.Touch, accesses=accesses(proxy="generic")),
+        "in Touch of kind 'mma', which reads it through the async",
+    ),
+    (Ring, others(op.Touch, accesses=accesses(write=True)), r"use as_read\(access, 'async'\)"),
+    (Mixed, others(op.Touch, accesses=accesses(proxy="async")), r"use as_\w+\(access, 'generic'\)"),
+    (Mixed, others(op.Store, sources=accesses(write=True)), "in Store, which reads it through the async"),
+    (Mixed, others(op.Store, destination=accesses(write=False)), "in Store, which writes it through the async"),
+    (Mixed, others(op.Inval, write=accesses(proxy="async")), "in Inval, which writes it through the generic"),
+    # operands
+    (Ring, others(op.Group, pending=-3), "pending no engine knows: use 0 to 31"),
+    (Ring, others(op.Group, pending=8), "a wait that leaves 8 groups pending: use 0 to 7"),
+    (Ring, others(op.Touch, tags=()), "whose tags no engine knows: use 1, one for each access"),
+    (Mixed, others(op.Store, tags=("a", "b")), "whose tags no engine knows: use 1"),
+    (Mixed, others(op.Choose, options=("a",)), "whose options no engine knows: use 2 or more"),
+    (Ring, others(op.Arrive, count=-1), "whose count no engine knows: use 0 to 1048575"),
+    (Ring, others(op.Arrive, count=1000, expect=1 << 19), "1000 threads that expect 524288 bytes each"),
+    (Mixed, others(op.Transaction, bytes=1 << 20), "whose bytes no engine knows: use -1048575 to 1048575"),
+    (Mixed, others(op.NamedSync, threads=4096), "whose threads no engine knows: use 0 to 1024"),
+    (Ring, others(op.Wait, phase=2), "whose phase no engine knows: use 0 to 1"),
+    (Mixed, others(op.Wait, phase=op.Token("done")), "a wait on b with the token of an arrive on done"),
+    # copies
+    (Pair, others(op.Load, also=lambda also: also + also), "a multicast to CTA 1 twice: name each CTA once"),
+    (Ring, others(op.Load, bytes=32), "a bulk copy to a of 64 bytes that signals 32: use the same number"),
+    (Ring, others(op.Load, bytes=1 << 24), "signals 16777216 bytes: a tx-count has 1048575 at most"),
+    # places
+    (Ring, others(op.Touch, accesses=accesses(start=0, stop=64)), "of a begins at address 0: a has 256 to 319"),
+    (Ring, others(op.Touch, accesses=accesses(stop=256)), "of a is of 0 bytes: use 1 or more"),
+    (Pair, others(op.Arrive, cta=-1), "cta0.back lies in CTA 0, and the operation is for cta=-1: use 0"),
+    (Pair, others(op.Wait, barrier="cta0.full"), "cta0.full lies in CTA 0, and cta1.one in CTA 1: say remote"),
+    (Mixed, others(op.Inval, write=None), "b shares bytes with a buffer: its operation writes "),
+    (Mixed, layout(under={}), "under of the layout is wrong about x, in whose bytes b lies"),
+    (Ring, layout(arrivals={"full": 1, "a": 1}), "arrivals of the layout: no barrier is called 'a'"),
+    (Ring, layout(arrivals={"full": 1 << 20}), "full expects 1048576 arrivals: use 1 to 1048575"),
+    (Ring, layout(holds={"full": 1}), "holds of the layout: no buffer is called 'full'"),
+    (Ring, layout(slots={"full": -1}), r"layout.slots\['full'\] of kernel: use 0 to"),
+    (Ring, regions(lambda one: one._replace(stop=one.stop + 8)), "full has 16 bytes: an mbarrier has 8"),
+    (Ring, regions(lambda one: one._replace(space="global")), "full lies in global memory: an mbarrier lies in shared"),
+    (Ring, regions(lambda one: one._replace(cta=1)), "full lies in shared memory of CTA 1: use 0 to 0"),
+    (Ring, regions(lambda one: one._replace(space="tensor")), "space of kernel: use shared, global, registers"),
+    # roles and kernels
+    (Ring, threads(threads=0), "me.threads of program producer: use 1 to 1024"),
+    (Ring, threads(threads=1.5), "me.threads of program producer: it is not int"),
+    (Ring, threads(index=-1), "me.index of program producer: use 0 to"),
+    (Ring, lambda kernel: replace(kernel, depth=-3), "depth of kernel: use 0 to"),
+    (
+        Ring,
+        lambda kernel: replace(kernel, rules=kernel.rules._replace(strict="no")),
+        "rules.strict of kernel: it is not",
+    ),
+    (Ring, lambda kernel: replace(kernel, programs=()), "use a tuple of one Program or more"),
+    (Ring, lambda kernel: replace(kernel, programs=("producer",)), "a kernel has 'producer' among its programs"),
+    (
+        Pair,
+        lambda kernel: replace(kernel, programs=tuple(replace(one, role="one") for one in kernel.programs)),
+        "cta0.one of CTA 0 and cta1.one of CTA 1 are parts of the role one: give each CTA roles of its own",
+    ),
+    (
+        Ring,
+        lambda kernel: replace(kernel, programs=tuple(replace(one, role="one", where=None) for one in kernel.programs)),
+        "producer and consumer are both part 0 of the role one",
+    ),
+    # graphs
+    (Ring, first_node(source=None), "source of program producer, location 0: it is not Source"),
+    (Ring, first_node(distance=-1), "distance of program producer, location 0: use 0 to"),
+    (Ring, first_node(successors={0: 1}), "it leads on for the answers 0: it needs None"),
+    (Ring, first_node(held="nothing"), "held of program producer, location 0: it is not Held"),
+]
+
+
+@pytest.mark.parametrize(("pipeline", "change", "why"), REFUSED, ids=[why for _, _, why in REFUSED])
+def test_what_makes_no_sense_is_refused_with_one_line(pipeline, change, why):
+    with pytest.raises(SpecError, match=why) as caught:
+        check(change(trace(pipeline())))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_answers_of_a_poll_are_booleans():
+    kernel = trace(Mixed())
+    (two,) = (program for program in kernel.programs if program.name == "two")
+    polls = tuple(
+        replace(node, successors={int(answer): to for answer, to in node.successors.items()})
+        if isinstance(node.operation, op.Wait)
+        else node
+        for node in two.nodes
+    )
+    with pytest.raises(SpecError, match="it leads on for the answers 1, 0: it needs True, False"):
+        annotate(replace(two, nodes=polls))
+
+
+def test_a_phase_has_the_parity_of_the_phase_that_its_distance_says():
+    kernel = trace(Loop())
+
+    def flipped(wait: op.Wait) -> op.Operation:
+        phase = wait.phase
+        assert isinstance(phase, Phase)
+        return replace(wait, phase=Phase(phase.lap + 1, phase.lineage, phase.flipped))
+
+    with pytest.raises(
+        SpecError, match="consumer waits for parity 1 of full, 1 after a phase of parity 1: use the plain"
+    ):
+        _, second = with_operations(kernel, op.Wait, flipped).programs
+        check(replace(kernel, programs=(kernel.programs[0], second)))
+
+
+def test_so_it_has_on_every_way_to_its_wait():
+    kernel = trace(Ring())
+    producer, consumer = kernel.programs
+    nodes = list(producer.nodes)
+    nodes[4] = nodes[1]  # and from there on it goes round: its wait means another phase each time
+    again = annotate(replace(producer, nodes=tuple(nodes)))
+    assert again.nodes[4].successors == {None: 2}
+    with pytest.raises(SpecError, match="producer waits for parity 0 of empty, 1 after a phase of parity 0"):
+        check(replace(kernel, programs=(again, consumer)))
+
+
+@pytest.mark.parametrize("space", ["tensor", 0])
+def test_a_tile_lies_in_a_memory_that_there_is(space):
+    class There(Pipeline):
+        a = tile(bytes=64, space=space)
+
+    with pytest.raises(SpecError, match=f"a lies in {space!r} memory: use shared, global, registers") as caught:
+        There()
+    assert caught.value.where is not None
+
+
+@pytest.mark.parametrize(("registers", "verdict"), [(-(10**6), VIOLATED), (40, PROVED), (10**6, VIOLATED)])
+def test_a_request_for_more_registers_than_a_pool_has_is_a_finding(registers, verdict):
+    result = check(others(op.Setmaxnreg, registers=registers)(trace(Mixed())))
+    assert result.verdict == verdict
+    found = [one.id for one in result.findings if one.verdict == VIOLATED]
+    assert ("register-pool" in found) == (verdict == VIOLATED)
+
+
+@pytest.mark.parametrize("pipeline", KERNELS)
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda kernel: pickle.loads(pickle.dumps(kernel))])
+def test_a_kernel_can_be_copied_and_pickled(pipeline, again):
+    kernel = trace(pipeline())
+    other = again(kernel)
+    assert other == kernel and other is not kernel
+    one, two = check(kernel), check(other)
+    assert one.verdict == two.verdict == PROVED and one.states == two.states
+    assert again(op.Wait("full", Phase(3, Phase(0, object(), True).lineage, True))).phase.lap == 3
+
+
+# ---------------------------------------------------------------- whatever a field holds
+
+JUNK = (
+    None,
+    True,
+    -3,
+    0,
+    1,
+    7,
+    33,
+    1 << 20,
+    1 << 40,
+    1.5,
+    "",
+    "x",
+    "generic",
+    "mma",
+    "write",
+    b"x",
+    (),
+    [],
+    {},
+    ("a",),
+)
+"""What somebody could write by mistake, and what nobody would."""
+
+
+def is_record(value: object) -> bool:
+    return (is_dataclass(value) and not isinstance(value, type)) or hasattr(value, "_fields")
+
+
+def names_of(record: Any) -> tuple[str, ...]:
+    return record._fields if hasattr(record, "_fields") else tuple(field.name for field in fields(record))
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every field of a record and of what lies in it, and every part of a collection."""
+    if is_record(value):
+        parts = [((*path, name), getattr(value, name)) for name in names_of(value)]
+    elif isinstance(value, tuple):
+        parts = [((*path, index), one) for index, one in enumerate(value)]
+    elif isinstance(value, dict):
+        parts = [((*path, (key,)), one) for key, one in value.items()]
+    else:
+        return
+    for place, one in parts:
+        yield place, one
+        yield from places(one, place)
+
+
+def put(value: Any, path: tuple[Any, ...], new: object) -> Any:
+    """The value with another part at a place."""
+    if not path:
+        return new
+    head, *rest = path
+    if is_record(value):
+        part = put(getattr(value, head), tuple(rest), new)
+        return value._replace(**{head: part}) if hasattr(value, "_fields") else replace(value, **{head: part})
+    if isinstance(value, tuple):
+        return (*value[:head], put(value[head], tuple(rest), new), *value[head + 1 :])
+    return {**value, head[0]: put(value[head[0]], tuple(rest), new)}
+
+
+def mutations(kernel: Kernel, random: Random, number: int) -> Iterator[Kernel]:
+    """Kernels with one other value each: of another type, out of range, or that of the same field elsewhere; every
+    name of a field as often as others. Half of them are annotated again.
+    """
+    by_name: dict[str, list[tuple[tuple[Any, ...], Any]]] = {}
+    for place, old in places(kernel):
+        name = next(part for part in reversed(place) if isinstance(part, str))
+        by_name.setdefault(name, []).append((place, old))
+    for _ in range(number):
+        name = random.choice(list(by_name))
+        place, old = random.choice(by_name[name])
+        new = random.choice((random.choice(JUNK), random.choice(by_name[name])[1]))
+        if isinstance(old, int) and random.random() < 0.4:
+            new = random.choice((old + 1, old - 1, 2 * old, -old, old + 16))
+        elif isinstance(old, tuple) and not is_record(old) and random.random() < 0.4:
+            new = random.choice((old[:-1], (*old, *old), list(old)))
+        changed = put(kernel, place, new)
+        if random.random() < 0.5 and isinstance(changed.programs, tuple):
+            changed = replace(changed, programs=tuple(annotate(program) for program in changed.programs))
+        yield changed
+
+
+def decided(kernels: Iterator[Kernel], engine: str) -> Iterator[str]:
+    """What becomes of each; engines that contradict each other, and all errors but SpecErrors, are raised."""
+    while True:
+        try:
+            yield check(next(kernels), engine=engine, limit=5_000).verdict
+        except StopIteration:
+            return
+        except SpecError as error:
+            assert "\n" not in str(error)
+            yield "refused"
+
+
+def fates(pipeline: type[Pipeline], seed: int, number: int) -> dict[str, int]:
+    """How many of so many mutations end how; a SpecError of a mutation itself ends a round of them."""
+    random, found = Random(seed), dict.fromkeys(("refused", PROVED, VIOLATED, UNDETERMINED), 0)
+    kernel, engine = (
+        trace(pipeline()),
+        "search" if pipeline is Mixed else "search+order",
+    )  # order says nothing of choices
+    while sum(found.values()) < number:
+        for verdict in decided(mutations(kernel, random, number - sum(found.values())), engine):
+            found[verdict] += 1
+    return found
+
+
+@pytest.mark.parametrize(("pipeline", "number"), [(Ring, 50), (Loop, 12), (Mixed, 50), (Pair, 50)])
+def test_every_mutation_of_a_field_is_refused_or_decided_in_one_way(pipeline, number):
+    found = fates(pipeline, 1, number)
+    assert found["refused"] > number // 3 and found[PROVED] > 0
+
+
+@pytest.mark.parametrize("record", op.OPERATIONS)
+def test_the_quick_test_of_a_field_and_the_one_that_says_why_agree(record):
+    """What is asked of every operation that is yielded is compiled; what is wrong with one is found anew."""
+    known = {
+        type(node.operation): node.operation
+        for kernel in KERNELS
+        for program in trace(kernel()).programs
+        for node in program.nodes
+    }
+    operation = known.get(record)
+    if operation is None:
+        pytest.skip("none of the kernels has one")
+    for name in names_of(operation):
+        for value in (*JUNK, getattr(operation, name)):
+            changed = replace(operation, **{name: value})
+            (test,) = (test for field, test in op._tests(record) if field == name)
+            assert test(value) == (misfit(changed) == ("", "")), (name, value)
+
+
+def test_nodes_of_another_kind_are_refused_by_the_pass_too():
+    (one, *_) = trace(Ring()).programs
+    for nodes, why in (
+        ((3,), "program producer, location 0: 3 is no Node"),
+        ([Node(None, one.nodes[0].source)], "program producer has list nodes: use a tuple"),
+        (
+            (replace(one.nodes[0], successors={None: "1"}),),
+            r"successors\[None\] of program producer, location 0",
+        ),
+    ):
+        with pytest.raises(SpecError, match=why):
+            annotate(replace(one, nodes=nodes))
+
+
+def test_kernels_of_a_front_end_pass():
+    for pipeline in KERNELS:
+        validate(trace(pipeline()))
+    assert re.match("proved", check(trace(Pair())).verdict)
