@@ -332,7 +332,8 @@ def test_the_trace_shows_where_nobody_can_do_anything_and_replays(tmp_path, caps
     trace = tmp_path / "trace.json"
     assert main(["spec", str(path), "--format", "json", "-o", str(trace)]) == 1
     (blocked,) = json.loads(trace.read_text())["trace"]["blocked"]
-    assert blocked["role"] == "consumer" and blocked["missing"] == "1 of 2 arrivals, nobody can arrive any more"
+    assert blocked["role"] == "consumer"
+    assert blocked["missing"] == "1 of 2 arrivals (1 from producer), nobody can arrive any more"
     assert main(["replay", str(trace)]) == 1
 
 

@@ -101,8 +101,9 @@ def make_trace(
         steps.append(step_of(machine, step.action, changes(machine, step.before, after)))
     blocked: tuple[Blocked, ...] = ()
     if stuck:
-        blocked = waiting.explain(machine, run.last, stuck)
-        because = waiting.sentence(machine, run.last, stuck)
+        came = waiting.arrivals_in(machine, [(step.action.role, step.before) for step in run.steps], run.last)
+        blocked = waiting.explain(machine, run.last, stuck, came)
+        because = waiting.sentence(machine, run.last, stuck, came)
     else:
         told = [check for check in run.violated if (check.property, check.because) == (property, because)]
         because = reason(told[0], run.last) if told else because

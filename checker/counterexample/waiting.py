@@ -1,10 +1,10 @@
-"""Why roles wait for ever: what each of them waits for, what is missing there, who could have brought it, and the
-cycle.
+"""Why roles wait for ever: what each of them waits for, what has come, who has not brought the rest and where they are,
+and the cycle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sm90_verify.result import Blocked, Trace
@@ -13,38 +13,58 @@ from sm90_verify.spec.model.words import listed
 from sm90_verify.spec.ptx.expr import evaluate
 
 State = dict[str, int]
+Came = Mapping[str, Mapping[str, int]]
+"""By mbarrier, how many arrivals of its current phase each role has brought."""
+NAMED = 4
+"""Roles that a sentence names, of those that have not arrived."""
 
 
-def explain(machine: Machine, state: State, stuck: Sequence[str]) -> tuple[Blocked, ...]:
-    """One entry per stuck role: the barrier, its phase, the arrivals and bytes that are missing, and who could
-    arrive. To blame is who waits for what nobody can bring any more, or else the first of a cycle.
+def arrivals_in(machine: Machine, path: Sequence[tuple[str, State]], last: State) -> Came:
+    """The arrivals in the phases that are current at the end of a schedule. path: the role of each step ("" for a copy)
+    and the state before it.
     """
-    blamed = _blamed(machine, state, stuck)
+    came: dict[str, dict[str, int]] = {info.name: {} for info in machine.structure.barriers}
+    states = (*(before for _, before in path), last)
+    for (role, before), after in zip(path, states[1:], strict=True):
+        for info in machine.structure.barriers:
+            mine, more = came[info.name], _arrived(after, info) - _arrived(before, info)
+            if before[info.phase] != after[info.phase] or more < 0:
+                mine.clear()
+            elif more:
+                mine[role] = mine.get(role, 0) + more
+    return came
+
+
+def explain(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> tuple[Blocked, ...]:
+    """One entry per stuck role: the barrier, its phase, the arrivals and bytes that are missing, and where those roles
+    are that have not arrived. To blame is who waits for what nobody can bring any more, or else the first of a cycle.
+    """
+    blamed = _blamed(machine, state, stuck, came)
     return tuple(
-        replace(_blocked(machine, state, role), to_blame=role.name == blamed)
+        replace(_blocked(machine, state, role, stuck, came), to_blame=role.name == blamed)
         for role in machine.roles
         if role.name in stuck
     )
 
 
-def _blamed(machine: Machine, state: State, stuck: Sequence[str]) -> str:
+def _blamed(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> str:
     for role in machine.roles:
         info = _awaited(machine, role, state) if role.name in stuck else None
         if info is not None and not [one for one in _who_could_arrive(machine, state, info.name) if one != role.name]:
             return role.name
-    cycle = find_cycle(machine, state, stuck)
+    cycle = find_cycle(machine, state, stuck, came)
     return cycle[0] if cycle else stuck[0]
 
 
-def sentence(machine: Machine, state: State, stuck: Sequence[str]) -> str:
+def sentence(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> str:
     """The `because` of a deadlock: each role and what it waits for, and the cycle if there is one."""
     parts = []
-    for entry in explain(machine, state, stuck):
+    for entry in explain(machine, state, stuck, came):
         parts.append(
             f"{entry.role} waits for {entry.waits_for}{' ' + entry.phase if entry.phase else ''}: {entry.missing}"
         )
     text = "; ".join(parts)
-    cycle = find_cycle(machine, state, stuck)
+    cycle = find_cycle(machine, state, stuck, came)
     if len(cycle) > 1:
         text += f" -- {' waits for '.join((*cycle, cycle[0]))}"
     return text
@@ -59,7 +79,7 @@ def never_enough(machine: Machine, state: State, stuck: Sequence[str]) -> Barrie
     return None
 
 
-def find_cycle(machine: Machine, state: State, stuck: Sequence[str]) -> tuple[str, ...]:
+def find_cycle(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> tuple[str, ...]:
     """Roles of which each waits for an arrival of the next, the first cycle in declaration order; () if there is
     none.
     """
@@ -68,9 +88,11 @@ def find_cycle(machine: Machine, state: State, stuck: Sequence[str]) -> tuple[st
     graph = networkx.DiGraph()
     for role in machine.roles:
         info = _awaited(machine, role, state) if role.name in stuck else None
-        for other in _who_could_arrive(machine, state, info.name) if info is not None else ():
-            if other in stuck:
-                graph.add_edge(role.name, other)
+        if info is None:
+            continue
+        for other in (one for some in _still_to_come(machine, state, info.name, came) for one in some):
+            if other.name in stuck and info.name in _place(other, state).arrives_on:
+                graph.add_edge(role.name, other.name)
     try:
         return tuple(source for source, _ in networkx.find_cycle(graph))
     except (networkx.NetworkXNoCycle, networkx.NetworkXError):
@@ -96,26 +118,71 @@ def reproduces(machine: Machine, state: State, trace: Trace) -> bool:
     return bool(trace.blocked)
 
 
-def _blocked(machine: Machine, state: State, role: Role) -> Blocked:
+def _blocked(machine: Machine, state: State, role: Role, stuck: Sequence[str], came: Came) -> Blocked:
     place = _place(role, state)
     info = _awaited(machine, role, state)
     if info is None:
         where = f"it stands at `{place.op}`, line {place.source.line}"
         return Blocked(role.name, place.object or place.op, "", where, place.source.file, place.source.line)
     missing = []
-    arrived = _expected(state, info) - state[info.pending]
     if state[info.pending]:
-        missing.append(f"{arrived} of {_expected(state, info)} arrivals")
+        missing.append(_arrivals(state, info, came))
     bytes_left = _bytes(machine, state, info)
     if bytes_left:
         missing.append(f"{bytes_left} bytes are still expected" if bytes_left > 0 else f"{-bytes_left} bytes too many")
-    who = _who_could_arrive(machine, state, info.name)
     if not missing:
         missing.append("its phase has completed, but its parity is the one that the wait blocks on: it was lapped")
     elif state[info.pending]:
-        missing.append(f"{listed(who)} could still arrive" if who else "nobody can arrive any more")
+        missing += _who_is_missing(machine, state, info, role, stuck, came)
     phase = f"phase parity {'token' if place.parity is None else place.parity}"
     return Blocked(role.name, info.name, phase, ", ".join(missing), place.source.file, place.source.line)
+
+
+def _arrivals(state: State, info: BarrierInfo, came: Came) -> str:
+    """`2 of 3 arrivals (1 from math0 and 1 from math1)`."""
+    text = f"{_arrived(state, info)} of {_expected(state, info)} arrivals"
+    by = [f"{count} from {role}" for role, count in came[info.name].items()]
+    return f"{text} ({listed(by)})" if by else text
+
+
+def _who_is_missing(
+    machine: Machine, state: State, info: BarrierInfo, role: Role, stuck: Sequence[str], came: Came
+) -> Iterator[str]:
+    """Who has not arrived in the phase that the role waits for, and why not."""
+    if not _who_could_arrive(machine, state, info.name):
+        yield "nobody can arrive any more"
+    for what, roles in zip(("none", "no more"), _still_to_come(machine, state, info.name, came), strict=True):
+        told = [f"{one.name} ({_where(machine, state, info, one, one is role, stuck)})" for one in roles[:NAMED]]
+        more = [f"{len(roles) - NAMED} others"] if roles[NAMED:] else []
+        if told:
+            yield f"{what} from {listed([*told, *more])}"
+
+
+def _where(machine: Machine, state: State, info: BarrierInfo, other: Role, itself: bool, stuck: Sequence[str]) -> str:
+    """Why a role does not arrive on the barrier, in a few words."""
+    place = _place(other, state)
+    if place.final:
+        return "has ended"
+    if info.name not in place.arrives_on:
+        return "does not come there any more"
+    if itself:
+        return "only after this wait"
+    if other.name not in stuck:
+        return "has not come there"
+    awaited = _awaited(machine, other, state)
+    does = f"stands at `{place.op}`" if awaited is None else f"waits for {awaited.name}"
+    return f"{does}, line {place.source.line}"
+
+
+def _still_to_come(machine: Machine, state: State, barrier: str, came: Came) -> tuple[list[Role], list[Role]]:
+    """The roles that arrive on the barrier and have not in this phase; and if none of them can any more, those that
+    have, and can again.
+    """
+    mine, could = came[barrier], _who_could_arrive(machine, state, barrier)
+    absent = [role for role in machine.roles if barrier in role.locations[0].arrives_on and role.name not in mine]
+    if any(role.name in could for role in absent):
+        return absent, []
+    return absent, [role for role in machine.roles if role.name in could]
 
 
 def _awaited(machine: Machine, role: Role, state: State) -> BarrierInfo | None:
@@ -130,6 +197,11 @@ def _place(role: Role, state: State) -> Location:
 def _who_could_arrive(machine: Machine, state: State, barrier: str) -> tuple[str, ...]:
     """The roles whose program, from where they are, still contains an arrival on the barrier."""
     return tuple(role.name for role in machine.roles if barrier in _place(role, state).arrives_on)
+
+
+def _arrived(state: State, info: BarrierInfo) -> int:
+    """Arrivals of the current phase; those that have dropped out are no more expected."""
+    return _expected(state, info) - state[info.pending]
 
 
 def _expected(state: State, info: BarrierInfo) -> int:

@@ -125,7 +125,7 @@ def _stuck(section: Stuck) -> list[str]:
     lines = []
     for entry in section.roles:
         phase = f" {entry.phase}" if entry.phase else ""
-        at = f", line {entry.line}" if entry.line and "line" not in entry.missing else ""
+        at = f", line {entry.line}" if entry.line and entry.phase else ""
         lines += wrap(f"  blocked  {entry.role} waits for {entry.waits_for}{phase}{at}: {entry.missing}", "           ")
     return lines
 

@@ -288,7 +288,8 @@ def _arrive_on(b: Mbarrier, expected: Expr, tx: Expr, count: int, observe: bool)
             Illegal(
                 "unobserved-phase",
                 ~b.observed,
-                "an arrival in a phase before any test_wait or try_wait has seen the last one complete (9.7.13.15.4)",
+                "an arrival in a phase before any test_wait or try_wait is sure to have seen the last one complete"
+                " (9.7.13.15.4)",
             )
         )
     return _settle(b, expected, b.pending - amount, tx, tuple(illegal), may_complete=bool(count))

@@ -104,4 +104,5 @@ def naming_option(property: str, because: str) -> str:
     """The sentence of a rule, with the option of a pipeline that leaves this rule out."""
     if property != "unobserved-phase":
         return because
-    return f"{because}; observation=False looks only at waits that can really be lapped"
+    passed = "who has only just passed a wait may be there still in another schedule"
+    return f"{because}: {passed}; observation=False looks only at waits that can really be lapped"
