@@ -12,7 +12,9 @@ import pytest
 
 from sm90_verify.cli.main import main
 from sm90_verify.cli.usage import CHECKS, EVIDENCE
+from sm90_verify.counterexample.replay import replay
 from sm90_verify.files import write_whole
+from sm90_verify.report.text import render
 from sm90_verify.result import PROPERTIES
 from sm90_verify.spec.errors import SpecError
 
@@ -101,7 +103,7 @@ def test_a_deadlock_says_who_waits_for_what(capsys, spec_file):
     assert code == 1
     assert out.startswith("error[deadlock]: ")
     words = " ".join(out.split())
-    assert "producer waits for empty[0] phase parity 0: 0 of 1 arrivals, nobody can arrive any more" in words
+    assert "producer waits for empty[0] phase parity 0, line 13: 0 of 1 arrivals, nobody can arrive any more" in words
 
 
 def test_json_has_the_promised_keys(capsys, spec_file):
@@ -178,6 +180,42 @@ def test_a_trace_that_blocks_a_role_which_is_not_there_shows_nothing(spec_file, 
     assert run("replay", str(target), capsys=capsys)[0] == 3
 
 
+def test_what_a_replay_wrote_can_be_replayed(spec_file, tmp_path, capsys):
+    first, second, third = (str(tmp_path / f"{name}.json") for name in ("first", "second", "third"))
+    mainloop = ["mainloop", "--stages", "2", "--k-tiles", "4", "--mmas-in-flight", "0", "--pending", "1"]
+    for command in (["spec", spec_file(HANG)], mainloop):
+        assert main([*command, "--format", "json", "-o", first]) == 1
+        assert main(["replay", first, "--format", "json", "-o", second]) == 1
+        assert main(["replay", second, "--format", "json", "-o", third]) == 1
+        one, two = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("second", "third"))
+        assert one["trace"] == two["trace"] == json.loads((tmp_path / "first.json").read_text())["trace"]
+        assert one["model"] == two["model"]
+
+
+def test_a_replay_never_says_to_write_over_its_file(spec_file, tmp_path, capsys):
+    target = tmp_path / "my trace.json"
+    assert main(["spec", spec_file(RACE), "--format", "json", "-o", str(target)]) == 1
+    code, out, _ = run("replay", str(target), capsys=capsys)
+    assert code == 1 and " -o " not in out and f"  again: verify replay '{target}'" in out
+    assert "again" not in render(replay(str(target))) and " -o " not in render(replay(str(target)))
+
+
+def test_a_replay_is_of_one_result_with_a_trace(spec_file, tmp_path, capsys):
+    target = tmp_path / "trace.json"
+    main(["spec", spec_file(GOOD), spec_file(RACE, "bad.py"), "--format", "json", "-o", str(target)])
+    code, _, err = run("replay", str(target), capsys=capsys)
+    assert code == 2 and err.count("\n") == 1
+    assert f"{target}: 2 results in it: ask about the one of DoubleBuffer alone, with --format json -o FILE" in err
+    main(["spec", spec_file(GOOD), "--format", "json", "-o", str(target)])
+    code, _, err = run("replay", str(target), capsys=capsys)
+    assert code == 2 and err.count("\n") == 1
+    assert f"{target}: no trace in it, its verdict is proved: give what a violation wrote" in err
+    for results in ([], [3], [{"trace": 3}]):
+        target.write_text(json.dumps({"results": results}))
+        code, _, err = run("replay", str(target), capsys=capsys)
+        assert code == 2 and err.count("\n") == 1 and "internal error" not in err
+
+
 def test_a_file_that_is_nested_too_deeply_is_no_json(tmp_path, capsys):
     target = tmp_path / "trace.json"
     target.write_text("[" * 100_000)
@@ -234,6 +272,7 @@ MISTAKES = [
     (("log", "nowhere.log"), "nowhere.log"),
     (("replay", "nowhere.json"), "nowhere.json: No such file"),
     (("explain", "hang"), "no property 'hang': use one of"),
+    (("epilogue", "--processes", "2"), "--processes means nothing without --frontier: leave it out, or add --frontier"),
     (("pipeline", "-o", "/nowhere/x"), "-o /nowhere/x: No such file or directory"),
 ]
 

@@ -67,6 +67,8 @@ def _collective(options: argparse.Namespace) -> int:
         from sm90_verify.cli import evidence
 
         return evidence.frontier(options)
+    if getattr(options, "processes", 0):
+        raise UsageError("--processes means nothing without --frontier: leave it out, or add --frontier")
     if getattr(options, "minimal_wait", False):
         from sm90_verify.engines.minimal_wait import minimal_wait
 
@@ -141,14 +143,17 @@ def _log(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
+    import shlex
+
     from sm90_verify.counterexample.replay import replay
 
     result = replay(options.trace)
+    again = f"verify replay {shlex.quote(options.trace)}"
     if options.hardware:
         from sm90_verify.gpu.replay import replay_on_gpu
 
         result = replay_on_gpu(options.trace, result, options.runs)
-    return finish([result], options)
+    return finish([result], options, again)
 
 
 def _explain(options: argparse.Namespace) -> int:

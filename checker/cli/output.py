@@ -56,12 +56,14 @@ class Questions:
         return EXIT_CANNOT_RUN if self.said else code
 
 
-def finish(results: list[Result], options: argparse.Namespace) -> int:
-    """Writes the results; the worst verdict decides: violated over undetermined over proved."""
+def finish(results: list[Result], options: argparse.Namespace, again: str | None = None) -> int:
+    """Writes the results; the worst verdict decides: violated over undetermined over proved. again: the command that
+    finds their traces again, if it is known.
+    """
     from sm90_verify.report.of_result import sections_of
 
     every_step = getattr(options, "every_step", False)
-    write([sections_of(result, every_step=every_step) for result in results], options)
+    write([sections_of(result, every_step=every_step, again=again) for result in results], options)
     return EXIT_CODE[worst(result.verdict for result in results)]
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from sm90_verify.counterexample.trace import known_again, shows_again
 from sm90_verify.python_file import load_classes
-from sm90_verify.result import UNDETERMINED, VIOLATED, Blocked, Finding, Result, Trace, TraceStep
+from sm90_verify.result import UNDETERMINED, VIOLATED, Blocked, Definition, Finding, Result, Trace, TraceStep
 from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language import walk
@@ -24,9 +25,9 @@ def replay(path: str) -> Result:
     """Executes the trace in a JSON file again, as `verify ... --format json -o path` wrote it, on the model that the
     file names.
 
-    The one finding is violated if the trace ends in its violation, undetermined if it can be executed but does not.
-    Raises SpecError for a file that cannot be read, holds no trace of a pipeline, or whose trace does not belong to the
-    model.
+    What a replay wrote can be replayed too. The one finding is violated if the trace ends in its violation,
+    undetermined if it can be executed but does not. Raises SpecError for a file that cannot be read, holds several
+    results or no trace of a pipeline, or whose trace does not belong to the model.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -36,11 +37,29 @@ def replay(path: str) -> Result:
     except (ValueError, RecursionError):
         raise SpecError(f"{path}: not a JSON file: write one with --format json -o {path}") from None
     try:
+        if wrong := _not_one_trace(written):
+            raise SpecError(f"{path}: {wrong}")
         trace = trace_of(written["trace"])
         pipeline = pipeline_of(written["model"], written["command"])
     except (KeyError, TypeError, AttributeError):
         raise SpecError(f"{path}: no trace of a pipeline or spec in it: write one with --format json") from None
-    return replay_trace(pipeline, trace)
+    model = written["model"]
+    definition = Definition(model["file"], model["class"]) if "file" in model else None
+    return replace(replay_trace(pipeline, trace), definition=definition)
+
+
+def _not_one_trace(written: Any) -> str:
+    """Why what was written is not about one violation; "" if nothing says so."""
+    if not isinstance(written, dict):
+        return ""
+    results = written.get("results")
+    if isinstance(results, list):
+        names = [one["model"]["name"] for one in results if isinstance(one, dict) and one.get("trace")]
+        which = f"of {names[0]}" if names else "with a violation"
+        return f"{len(results)} results in it: ask about the one {which} alone, with --format json -o FILE"
+    if written.get("trace", "") is None and "verdict" in written:
+        return f"no trace in it, its verdict is {written['verdict']}: give what a violation wrote"
+    return ""
 
 
 def replay_trace(pipeline: Pipeline, trace: Trace) -> Result:
@@ -63,11 +82,13 @@ def replay_trace(pipeline: Pipeline, trace: Trace) -> Result:
 
 
 def pipeline_of(model: dict[str, Any], command: str) -> Pipeline:
-    """The model that a result was about, from what the result says of it; KeyError if that is not all there."""
-    if command == "spec":
+    """The model that a result was about, from what the result says of it; KeyError if that is not all there. A replay
+    says nothing of the command that its trace was found by.
+    """
+    if command == "spec" or (command == "replay" and "file" in model):
         (kernel,) = load_classes(model["file"], model["class"])
     else:
-        kernel = kernels(command)[model["name"]]
+        kernel = kernels(*(() if command == "replay" else (command,)))[model["name"]]
     return kernel(**model["parameters"])
 
 

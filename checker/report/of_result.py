@@ -27,7 +27,10 @@ from sm90_verify.result import PROPERTIES, Result, Trace, TraceStep
 
 
 def sections_of(result: Result, *, every_step: bool = False, again: str | None = None) -> Report:
-    """The report on a result. every_step: all of its trace, not only those that matter. again: as in Execution."""
+    """The report on a result. every_step: all of its trace, not only those that matter. again: as in Execution; what
+    was replayed is not to be written over its file.
+    """
+    again = "" if again is None and result.command == "replay" else again
     sections: list[Section] = [] if result.recovered is None else [result.recovered]
     if result.trace is not None:
         sections += _counterexample(result.trace, every_step)
