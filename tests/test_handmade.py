@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import re
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
@@ -23,6 +22,7 @@ from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.limits import COUNT_LIMIT, CTA_THREADS, MMA_GROUPS, WARPGROUP
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.misfit import misfit
 from sm90_verify.spec.ptx.phase import Phase
@@ -405,6 +405,19 @@ def test_nodes_of_another_kind_are_refused_by_the_pass_too():
 
 
 def test_kernels_of_a_front_end_pass():
-    for pipeline in KERNELS:
-        validate(trace(pipeline()))
-    assert re.match("proved", check(trace(Pair())).verdict)
+    for pipeline in (*(one() for one in KERNELS), Ring(stages=2, trips=5), Loop(stages=2)):
+        validate(trace(pipeline))
+
+
+def test_so_do_the_largest_and_the_least_that_a_field_can_hold():
+    kernel = trace(Ring())
+    for change in (
+        layout(arrivals={"full": 1, "empty": COUNT_LIMIT}),
+        layout(arrivals={"full": 0, "empty": 128}),
+        threads(threads=CTA_THREADS - WARPGROUP),
+        threads(threads=1),
+        others(op.Group, pending=MMA_GROUPS - 1),
+        others(op.Arrive, count=COUNT_LIMIT, expect=None),
+        lambda one: replace(one, depth=0),
+    ):
+        validate(change(kernel))

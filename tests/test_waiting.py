@@ -236,3 +236,39 @@ def test_a_wait_that_has_only_just_passed_is_not_said_to_be_none():
     because = found.trace.because
     assert "before any test_wait or try_wait is sure to have seen the last one complete (9.7.13.15.4): " in because
     assert "who has only just passed a wait may be there still in another schedule" in because
+
+
+class Looks(Pipeline):
+    """The first role waits for one of two that wait for each other; or for one that waits for itself."""
+
+    alone = False
+    stages = 1
+    done = barrier(arrivals=1)
+    x = barrier(arrivals=2)
+    y = barrier(arrivals=1)
+
+    @role(warps=1)
+    def onlooker(self):
+        yield self.done.wait(0)
+
+    @role(warps=1)
+    def p(self):
+        yield self.x.arrive()
+        yield self.x.wait(0)
+        if self.alone:
+            yield self.x.arrive()
+        yield self.y.arrive()
+        yield self.done.arrive()
+
+    @role(warps=1)
+    def q(self):
+        if not self.alone:
+            yield self.y.wait(0)
+            yield self.x.arrive()
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_who_only_looks_on_is_not_to_blame(alone):
+    trace = check(Looks(alone=alone), properties=("deadlock",)).trace
+    assert [entry.role for entry in trace.blocked if entry.to_blame] == ["p"]
+    assert trace.because.endswith(" -- p waits for q waits for p") == (not alone)
