@@ -64,7 +64,6 @@ BULK_GROUPS = 32
 """Likewise for bulk groups: a wait that leaves more of them pending is refused."""
 
 
-
 def outside_shared(name: str, start: int, stop: int, size: int = SHARED_OF_CTA) -> str:
     """What is wrong with bytes [start, stop) of shared memory of which `size` bytes are there; "" if nothing is."""
     if start < 0:
