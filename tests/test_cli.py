@@ -514,7 +514,7 @@ def test_every_command_explains_its_options(command, capsys):
 
 @pytest.mark.parametrize("relative", [False, True])
 def test_a_mistake_in_a_class_body_has_its_line_however_the_file_is_named(tmp_path, monkeypatch, capsys, relative):
-    text = "from sm90_verify import Pipeline, role\n\n\nclass Own(Pipeline):\n    a = role(1)\n"
+    text = "from sm90_verify import Pipeline, tile\n\n\nclass Own(Pipeline):\n    a = tile(1, 2, 3)\n"
     (tmp_path / "own.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     assert main(["spec", "own.py" if relative else str(tmp_path / "own.py")]) == 2

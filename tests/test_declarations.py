@@ -99,6 +99,118 @@ def role_that_is_called_like_a_copy_of_another():
     compile_kernel(trace(Wrong()))
 
 
+def parameter_of_another_kind():
+    class Wrong(Pipeline):
+        observation = "False"  # mistake
+
+    Wrong()
+
+
+def number_that_is_a_word():
+    class Wrong(Pipeline):
+        full = barrier()
+        stages: int = "three"  # mistake
+
+    Wrong()
+
+
+def parameter_of_another_kind_than_in_its_base():
+    class Base(Pipeline):
+        late = True
+
+    class Wrong(Base):
+        late = None  # mistake
+
+    Wrong()
+
+
+def half_an_arrival():
+    class Wrong(Pipeline):
+        full = barrier(arrivals=1.5)  # mistake
+
+    Wrong()
+
+
+def function_that_gives_half_an_arrival():
+    class Wrong(Pipeline):
+        full = barrier(arrivals=lambda self: self.stages / 2)  # mistake
+
+    Wrong()
+
+
+def count_that_is_a_word():
+    class Wrong(Pipeline):
+        full = barrier(arrivals="cluster")  # mistake
+
+    Wrong()
+
+
+def unknown_space():
+    class Wrong(Pipeline):
+        a = tile(space="foo")  # mistake
+
+    Wrong()
+
+
+def address_that_is_a_word():
+    class Wrong(Pipeline):
+        a = tile(address="16")  # mistake
+
+    Wrong()
+
+
+def shares_with_a_number():
+    class Wrong(Pipeline):
+        a = tile(shares=3)  # mistake
+
+    Wrong()
+
+
+def role_without_parentheses():
+    class Wrong(Ring):
+        @role  # mistake
+        def consumer(self, at):
+            yield self.full[at].wait(at.phase)
+
+    Wrong()
+
+
+def role_of_one():
+    class Wrong(Ring):
+        @role(1)  # mistake
+        def consumer(self, at):
+            yield self.full[at].wait(at.phase)
+
+    Wrong()
+
+
+def role_of_half_a_warp():
+    class Wrong(Ring):
+        @role(warps=0.5)  # mistake
+        def consumer(self, at):
+            yield self.full[at].wait(at.phase)
+
+    Wrong()
+
+
+def role_of_one_cta():
+    class Wrong(Ring):
+        @role(ctas=0)  # mistake
+        def consumer(self, at):
+            yield self.full[at].wait(at.phase)
+
+    Wrong()
+
+
+def half_a_copy():
+    class Wrong(Ring):
+        @role(copies=0.5)
+        def consumer(self, at):  # mistake
+            yield self.full[at].wait(at.phase)
+
+    trace(Wrong())
+
+
 MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (unknown_parameter, "no parameter 'stage': it has stages"),
     (negative_trips, "use 0 or more"),
@@ -111,6 +223,20 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (tile_without_bytes, "use 1 or more"),
     (fewer_than_no_slots, "use 0 or more"),
     (shares_with_nobody, "not declared before it"),
+    (parameter_of_another_kind, "parameter 'observation' is True or False, not 'False'"),
+    (number_that_is_a_word, "parameter 'stages' is a number, not 'three'"),
+    (parameter_of_another_kind_than_in_its_base, "parameter 'late' is True or False, not None"),
+    (half_an_arrival, "a count of 1.5: use a number"),
+    (function_that_gives_half_an_arrival, "a count of 0.5: use a number"),
+    (count_that_is_a_word, "a count of '1x1': use a number"),
+    (unknown_space, "use 'shared', 'global', 'registers'"),
+    (address_that_is_a_word, "use a number of bytes"),
+    (shares_with_a_number, "name a tile that is declared before it"),
+    (role_without_parentheses, "write @role(warps=1)"),
+    (role_of_one, "write @role(warps=1)"),
+    (role_of_half_a_warp, "@role(warps=0.5): use a number"),
+    (role_of_one_cta, "@role(ctas=0): use a tuple of numbers"),
+    (half_a_copy, "a count of 0.5: use a number"),
 )
 
 

@@ -232,6 +232,60 @@ def unhashable_tag():
     compile_kernel(trace(Wrong()))
 
 
+def yields_a_tile():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.a[at]  # mistake
+
+    trace(Wrong())
+
+
+def yields_all_barriers():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.full  # mistake
+
+    trace(Wrong())
+
+
+def yields_a_verb():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.full[at].arrive  # mistake
+
+    trace(Wrong())
+
+
+def yields_a_list():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield [self.full[at].wait(at.phase)]  # mistake
+
+    trace(Wrong())
+
+
+def yields_from_an_operation():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield from self.full[at].wait(at.phase)  # mistake
+
+    trace(Wrong())
+
+
+def pending_groups_as_a_word():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.mma_wait("0")  # mistake
+
+    trace(Wrong())
+
+
 MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (if_on_a_barrier, "yield full[0].test_wait(phase) gives one"),
     (if_on_a_tile, "a[0] has no truth value"),
@@ -244,6 +298,12 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (no_index, "full[at].wait"),
     (phase_that_is_no_parity, "write phase & 1"),
     (too_many_pending_groups, "use 0 to 7"),
+    (yields_a_tile, "a role yielded a[0], which is no operation: say what is done, for example a[0].read()"),
+    (yields_all_barriers, "for example full[at].arrive()"),
+    (yields_a_verb, "write arrive(...)"),
+    (yields_a_list, "yield each by itself"),
+    (yields_from_an_operation, "not `yield from`"),
+    (pending_groups_as_a_word, "use 0 to 7"),
     (a_choice_of_one, "needs at least two options"),
     (bytes_not_a_multiple_of_16, "multiple of 16"),
     (negative_arrival, "use a number from 0 to 1048575"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from sm90_verify.spec.errors import Source, SpecError, here, place_of
+from sm90_verify.spec.errors import Source, SpecError, here, place_of, place_of_class
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import CTA_THREADS
@@ -18,6 +20,10 @@ Body: TypeAlias = Generator[op.Operation, Any, Any]
 
 Parameter: TypeAlias = int | str | Callable[[Any], int]
 """A number, the name of a parameter of the pipeline, or a function of the pipeline."""
+
+
+ENDLESS = ("all", "forever")
+"""What a number of iterations can be instead of a number."""
 
 
 class Placed:
@@ -101,6 +107,8 @@ class RoleDeclaration:
 
 
 def role(
+    body: object = None,
+    /,
     *,
     threads: Parameter | None = None,
     warps: int = 0,
@@ -116,6 +124,15 @@ def role(
     that have the role, all unless said. The body may take `at` (the state of this iteration) and `me` (a Threads).
     Raises SpecError for a body that never yields.
     """
+    if body is not None:
+        said = "warps=1" if callable(body) else f"warps={body!r}"
+        raise SpecError(f"a role does not say how many threads run it: write @role({said})", here())
+    for what, number in (("warps", warps), ("warpgroups", warpgroups)):
+        if not isinstance(number, int):
+            raise SpecError(f"@role({what}={number!r}): use a number", here())
+    for what, numbers in (("split", split), ("ctas", () if ctas is None else ctas)):
+        if not isinstance(numbers, tuple | list) or not all(isinstance(one, int) for one in numbers):
+            raise SpecError(f"@role({what}={numbers!r}): use a tuple of numbers", here())
     count = threads if threads is not None else 32 * warps + 128 * warpgroups or 32
 
     def declare(body: Callable[..., Body]) -> RoleDeclaration:
@@ -143,6 +160,56 @@ def check_role(
         if not 0 <= cta < shape.size:
             has = f"a cluster of {shape.x}x{shape.y} has CTAs 0 to {shape.size - 1}"
             raise SpecError(f"role {name} is that of CTA {cta}, and {has}: set cluster, or name one of these")
+
+
+def is_own(kernel: type) -> bool:
+    """Whether a class, or one that it inherits from, is the user's: not of this package."""
+    known = {__name__.partition(".")[0], *sys.stdlib_module_names}
+    return any(base.__module__.partition(".")[0] not in known for base in kernel.__mro__)
+
+
+def of_its_kind(kernel: type, name: str, value: Any, default: object, where: Source | None) -> Any:
+    """A parameter's value; SpecError if it is of another kind than the default: "False" would count as true."""
+    if isinstance(default, bool):
+        if value in (0, 1):
+            return bool(value)
+        kind = "True or False"
+    elif default in ENDLESS or any(
+        str(inspect.get_annotations(base).get(name)) == "int | str" for base in kernel.__mro__
+    ):
+        if isinstance(value, int) or value in ENDLESS:
+            return value
+        kind = "a number, 'all' or 'forever'"
+    else:
+        if isinstance(value, type(default)):
+            return value
+        kind = "a word" if isinstance(default, str) else "a number"
+    raise SpecError(f"{kernel.__name__}: parameter {name!r} is {kind}, not {value!r}", where)
+
+
+def check_parameters(kernel: type) -> None:
+    """Refuses a value in the body of a class that is of another kind than in its base, as it would be as a keyword."""
+    known: dict[str, object] = {}
+    for base in reversed(kernel.__mro__):
+        for name, value in vars(base).items():
+            if name in known and not hasattr(value, "__get__"):
+                try:
+                    of_its_kind(kernel, name, value, known[name], None)
+                except SpecError as error:
+                    raise error.at(_place_in_body(base, name)) from None
+            elif not name.startswith("_") and isinstance(value, int | str) and name != "default_period":
+                known.setdefault(name, value)
+
+
+def _place_in_body(kernel: type, name: str) -> Source | None:
+    """The line of a class's body that gives a name a value, or else that of the class."""
+    where = place_of_class(kernel)
+    if where is not None:
+        lines, first = inspect.getsourcelines(kernel)
+        for line, text in enumerate(lines, first):
+            if re.match(rf"\s+{re.escape(name)}\s*(:.*)?=", text):
+                return Source(where.file, line)
+    return where
 
 
 def check_names(kernel: type, needed: Iterable[str]) -> None:

@@ -31,6 +31,8 @@ class Owner(Protocol):
 class Barrier:
     """One mbarrier, as a role sees it: each method gives an operation to yield."""
 
+    __slots__ = ("_everywhere", "_owner", "_write", "cta", "name")
+
     def __init__(
         self,
         owner: Owner,
@@ -122,6 +124,8 @@ class Tile:
     tag.
     """
 
+    __slots__ = ("_everywhere", "_owner", "access", "bytes", "tag")
+
     def __init__(
         self, owner: Owner, access: Access, tag: Hashable, everywhere: Callable[[int], Tile] | None = None
     ) -> None:
@@ -201,6 +205,8 @@ class Tile:
 class Array:
     """The slots of a declaration: index it with a PipelineState, a count reduced by %, or a plain number."""
 
+    __slots__ = ("_get", "bytes", "name", "slots")
+
     def __init__(self, name: str, slots: int, get: Callable[[int, Hashable], Any], bytes: int = 0) -> None:
         self.name, self.slots, self._get, self.bytes = name, slots, get, bytes
 
@@ -219,7 +225,7 @@ class Array:
             return getattr(self._get(0, None), name)
         kind = Barrier if self.bytes == 0 else Tile
         if not hasattr(kind, name):
-            verbs = ", ".join(verb for verb in vars(kind) if not verb.startswith("_"))
+            verbs = ", ".join(verb for verb, code in vars(kind).items() if verb[0] != "_" and callable(code))
             raise SpecError(f"{self.name} has no {name!r}: it has {verbs}")
         raise SpecError(f"{self.name}.{name}: index it first, for example {self.name}[at].{name}")
 
@@ -235,6 +241,22 @@ def one_tile(handle: object) -> Tile:
         name = getattr(handle, "name", repr(handle))
         raise SpecError(f"{name} is not one buffer: name one, for example self.a[at]")
     return handle
+
+
+def unyieldable(thing: object) -> str:
+    """What is wrong with something that a role has yielded and that only leads to an operation; "" if it does not."""
+    if isinstance(thing, Array):
+        name, verb = f"{thing.name}[at]", "arrive()" if thing.bytes == 0 else "read()"
+        return f"a role yielded {thing.name}, which is no operation: say what is done, for example {name}.{verb}"
+    if isinstance(thing, Barrier | Tile):
+        name, verb = (thing.name, "arrive()") if isinstance(thing, Barrier) else (thing.access.object, "read()")
+        return f"a role yielded {name}, which is no operation: say what is done, for example {name}.{verb}"
+    if callable(thing):
+        name = getattr(thing, "__name__", repr(thing))
+        return f"a role yielded {name}, which was not called: write {name}(...)"
+    if isinstance(thing, list | tuple) and any(isinstance(one, op.Yielded) for one in thing):
+        return "a role yielded several operations at once: yield each by itself"
+    return ""
 
 
 def _parity(phase: int | Phase | op.Token) -> int | Phase | op.Token:

@@ -47,7 +47,7 @@ def lay_out(pipeline: Owner) -> Layout:
     starts: dict[str, int] = {}
     counts: dict[str, int] = {}
     holds: dict[str, Hashable] = {}
-    free = {"shared": 0, "global": 0, "registers": 0}
+    free = dict.fromkeys(SPACES, 0)
     highest = [d.address + _extent(pipeline, d) for d in declared.values() if d.address is not None]
     free["shared"] = _align(max(highest, default=0))
     for name, declaration in declared.items():
@@ -90,6 +90,8 @@ def _check(pipeline: Owner, declared: dict[str, BarrierDeclaration | TileDeclara
     for name, declaration in declared.items():
         with placed(declaration.where):
             _slots(pipeline, name, declaration)
+            if not isinstance(declaration.address, int | None):
+                raise SpecError(f"{name} lies at address {declaration.address!r}: use a number of bytes")
             if isinstance(declaration, BarrierDeclaration):
                 count = pipeline.value(declaration.arrivals)
                 if not 0 <= count <= COUNT_LIMIT:
@@ -97,8 +99,12 @@ def _check(pipeline: Owner, declared: dict[str, BarrierDeclaration | TileDeclara
             else:
                 _bytes(pipeline, name, declaration)
                 if declaration.space not in get_args(Space):
-                    spaces = ", ".join(get_args(Space))
-                    raise SpecError(f"{name} lies in {declaration.space!r} memory: use {spaces}")
+                    spaces = ", ".join(map(repr, get_args(Space)))
+                    raise SpecError(f"{name} lies in {declaration.space!r}: use {spaces}")
+                if not isinstance(declaration.shares, str | tuple | list):
+                    raise SpecError(
+                        f"{name} shares bytes with {declaration.shares!r}: name a tile that is declared before it"
+                    )
                 for other in (declaration.shares,) if isinstance(declaration.shares, str) else declaration.shares:
                     if other not in before:
                         raise SpecError(f"{name} shares bytes with {other!r}, which is not declared before it")

@@ -21,16 +21,18 @@ does not is the whole program, and loops with `for _ in self.loop():`.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, ClassVar, Protocol
 
 from sm90_verify.spec.errors import SpecError, here
 from sm90_verify.spec.language.declarations import (
+    ENDLESS,
     Body,
     Parameter,
     RoleDeclaration,
     check_names,
+    check_parameters,
+    of_its_kind,
 )
 from sm90_verify.spec.language.handles import Tile, number, one_tile, plain_tag
 from sm90_verify.spec.language.layout import lay_out
@@ -54,9 +56,6 @@ class Tracer(Protocol):
 
 
 # ---------------------------------------------------------------- the pipeline
-
-ENDLESS = ("all", "forever")
-"""What a number of iterations can be instead of a number."""
 
 
 def label_of(kernel: type[Pipeline]) -> str:
@@ -101,11 +100,12 @@ class Pipeline:
     def __init__(self, **parameters: Any) -> None:
         self._tracer: Tracer | None = None
         check_names(type(self), (*Pipeline.parameter_names(), *NEEDED))
+        check_parameters(type(self))
         names = self.parameter_names()
         for name, value in parameters.items():
             if name not in names:
                 raise SpecError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}", here())
-            object.__setattr__(self, name, self._of_its_kind(name, value))
+            object.__setattr__(self, name, of_its_kind(type(self), name, value, getattr(type(self), name), here()))
         self._cta = 0
         self._shape = Cluster.parse(self.cluster)
         if self._shape.size > 1 and not self._clusters:
@@ -127,25 +127,6 @@ class Pipeline:
                     found[name] = None
         return tuple(found)
 
-    def _of_its_kind(self, name: str, value: Any) -> Any:
-        """A parameter's value; SpecError if it is of another kind than the default: "False" would count as true."""
-        default = getattr(type(self), name)
-        if isinstance(default, bool):
-            if value in (0, 1):
-                return bool(value)
-            kind = "True or False"
-        elif default in ENDLESS or any(
-            str(inspect.get_annotations(base).get(name)) == "int | str" for base in type(self).__mro__
-        ):
-            if isinstance(value, int) or value in ENDLESS:
-                return value
-            kind = "a number, 'all' or 'forever'"
-        else:
-            if isinstance(value, type(default)):
-                return value
-            kind = "a word" if isinstance(default, str) else "a number"
-        raise SpecError(f"{type(self).__name__}: parameter {name!r} is {kind}, not {value!r}", here())
-
     @property
     def shape(self) -> Cluster:
         """The shape of the cluster."""
@@ -162,9 +143,12 @@ class Pipeline:
 
     def value(self, parameter: Parameter) -> int:
         """A declaration's parameter as a number."""
-        if isinstance(parameter, str):
-            return int(getattr(self, parameter))
-        return parameter if isinstance(parameter, int) else parameter(self)
+        found: object = getattr(self, parameter) if isinstance(parameter, str) else parameter
+        found = found(self) if callable(found) else found
+        if not isinstance(found, int):
+            ways = "a number, the name of a parameter that is one, or a function of the pipeline that gives one"
+            raise SpecError(f"a count of {found!r}: use {ways}")
+        return int(found)
 
     def created(self, operation: op.Operation) -> op.Operation:
         """Tells the tracer of an operation, so that one that is never yielded is noticed."""
@@ -329,6 +313,6 @@ class _EndlessLoop:
 
 
 def _pending(pending: int, groups: int) -> int:
-    if not 0 <= pending < groups:
-        raise SpecError(f"a wait that leaves {pending} groups pending: use 0 to {groups - 1}")
+    if not isinstance(pending, int) or not 0 <= pending < groups:
+        raise SpecError(f"a wait that leaves {pending!r} groups pending: use 0 to {groups - 1}")
     return pending

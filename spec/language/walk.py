@@ -20,6 +20,7 @@ from typing import Any
 from sm90_verify.spec.errors import Source, SpecError, place_of, place_of_class, placed
 from sm90_verify.spec.language.declarations import RoleDeclaration, check_role
 from sm90_verify.spec.language.ghost import Ghost
+from sm90_verify.spec.language.handles import unyieldable
 from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each, roles_of
 from sm90_verify.spec.language.places import innermost_user_place, next_within, user_place, yielding_place
 from sm90_verify.spec.language.snapshot import Snapshot
@@ -182,7 +183,7 @@ class _Walk:
         if inspect.isgenerator(operation):
             raise SpecError("a role yielded a generator: write `yield from` in front of it", self.source)
         if operation is not None and not self.replaying and (wrong := op.unknown(operation)):
-            raise SpecError(wrong, self.source)
+            raise SpecError(unyieldable(operation) or wrong, self.source)
         for other, place in self.made:
             if other is not operation:
                 raise SpecError("an operation was written but never yielded: put `yield` in front of it", place)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import BULK_GROUPS, COUNT_LIMIT, CTA_THREADS
@@ -40,6 +40,9 @@ class Yielded:
             "an operation has no truth value: write `yield` in front of it (try_wait, test_wait and choose give their "
             "answer as the value of the yield)"
         )
+
+    def __iter__(self) -> NoReturn:
+        raise SpecError("an operation has no parts: write `yield` in front of it, not `yield from`")
 
 
 @dataclass(frozen=True)
