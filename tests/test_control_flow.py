@@ -9,6 +9,8 @@ from itertools import count
 import pytest
 from mistakes import Ring, told_in_one_line
 
+from sm90_verify.python_file import load_classes
+from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import role
 from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.language.walk import trace
@@ -233,8 +235,8 @@ def state_in_a_default():
     class Wrong(Ring):
         @role(warps=1)
         def consumer(self):
-            held = partial(step)
-            for _ in self.loop():  # mistake
+            held = partial(step)  # mistake
+            for _ in self.loop():
                 yield self.full[0].wait(min(1, held() // 40000))
 
     compile_kernel(trace(Wrong()))
@@ -325,7 +327,7 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (state_in_an_object_that_is_called, "'step' holds a Counter"),
     (state_in_a_closure, "write `for _ in self.loop():`"),
     (state_in_a_method, "write `for _ in self.loop():`"),
-    (state_in_a_default, "write `for _ in self.loop():`"),
+    (state_in_a_default, "keep it in a local variable"),
     (helper_never_run, "write `yield from` in front of it"),
     (unknown_role_parameter, "a role takes `at` and `me`, not state"),
     (variable_that_cannot_be_closed_over, "'numbers'"),
@@ -338,6 +340,38 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
 def test_mistake_is_told_in_one_line(mistake: Callable[[], None], hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sm90_verify.spec.language.walk.MAX_LOCATIONS", 1000)
     told_in_one_line(mistake, hint)
+
+
+ENDLESS = """
+from itertools import count
+from sm90_verify import Pipeline, barrier, role
+class Wrong(Pipeline):
+    full = barrier()
+    @role(warps=1)
+    def consumer(self):
+        yield self.full[0].wait(0)
+        {}
+    def spin(self):
+        while True: ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("endless", "line"),
+    [
+        ("while True: pass", 9),
+        ("while True: continue", 9),
+        ("for _ in count(): pass", 9),
+        ("[n for n in count() if n < 0]", 9),
+        ("any(n < 0 for n in count())", 9),
+        ("self.spin()", 11),
+    ],
+)
+def test_a_loop_on_one_line_is_told(endless, line, tmp_path):
+    path = tmp_path / "wrong.py"
+    path.write_text(ENDLESS.format(endless))
+    with pytest.raises(SpecError, match=rf"wrong\.py:{line}: the role runs on and on without yielding"):
+        trace(load_classes(str(path))[0]())
 
 
 def test_functions_that_hold_nothing_that_changes_close_a_loop():

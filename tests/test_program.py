@@ -8,6 +8,7 @@ from sm90_verify.engines.search.explore import Exploration, explore, is_undeterm
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.snapshot import Plumbing
 from sm90_verify.spec.language.state import LAPS, PipelineState, ring_period
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
@@ -398,7 +399,12 @@ def test_a_role_that_sets_an_attribute_is_refused():
 
 
 def test_a_role_that_does_something_else_when_run_again_is_refused():
-    seen = []
+    class Hidden(Plumbing):
+        """What is believed to be no part of a role."""
+
+        count = 0
+
+    hidden = Hidden()
 
     class Remembers(Pipeline):
         stages = 1
@@ -406,8 +412,8 @@ def test_a_role_that_does_something_else_when_run_again_is_refused():
 
         @role(warps=1)
         def remembers(self):
-            seen.append(1)
-            yield self.full.arrive(1 + (len(seen) > 1))
+            hidden.count += 1
+            yield self.full.arrive(1 + (hidden.count > 1))
             yield self.choose("side", 0, 1)
             yield self.choose("other side", 0, 1)
 

@@ -114,6 +114,14 @@ def edited(kernel: type[Pipeline], edit: AnyEdit | None, sites: Sites | None = N
     return type(kernel.__name__, (_Edited, kernel), {**roles, "_edit": edit, "_sites": sites})
 
 
+class _Now(Plumbing):
+    """The role that is running and its instance, and the loops that are edited, by instance and line."""
+
+    def __init__(self) -> None:
+        self.running = ("", "")
+        self.loops: dict[tuple[str, tuple[str, int]], _Loop] = {}
+
+
 class _Edited(Pipeline):
     """What an edited pipeline does differently besides its roles."""
 
@@ -122,8 +130,7 @@ class _Edited(Pipeline):
 
     def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
-        self._running = ("", "")
-        self._loops: dict[tuple[str, tuple[str, int]], _Loop] = {}
+        self._now = _Now()
         if isinstance(self._edit, InitEdit):
             self.layout = self.layout._replace(arrivals={**self.layout.arrivals, **dict(self._edit.arrivals)})
 
@@ -133,7 +140,7 @@ class _Edited(Pipeline):
 
     def loop(self, trips: int | str | None = None, **options: Any) -> Iterator[Any]:
         original = super().loop(trips, **options)
-        role, instance = self._running
+        role, instance = self._now.running
         caller = sys._getframe(1)
         line = (caller.f_code.co_filename, caller.f_lineno)
         if self._sites is not None:
@@ -143,7 +150,7 @@ class _Edited(Pipeline):
             return original
         if edit.roles and instance not in edit.roles:
             return original
-        loop = self._loops.setdefault((instance, line), _Loop())
+        loop = self._now.loops.setdefault((instance, line), _Loop())
         loop.begin(original, edit.more)
         return loop
 
@@ -216,7 +223,7 @@ class _Stream(Plumbing):
     def __call__(self, pipeline: Any, me: Threads) -> Body:
         names = self.body.__code__.co_varnames[1 : self.body.__code__.co_argcount]
         extra = {"me": me} if "me" in names else {}
-        object.__setattr__(pipeline, "_running", (self.name, me.name))
+        pipeline._now.running = (self.name, me.name)
         drive = self.drivers.setdefault(me.name, _Driver())
         memory: list[Any] = [0]
         body = self.body

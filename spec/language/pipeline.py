@@ -21,10 +21,10 @@ does not is the whole program, and loops with `for _ in self.loop():`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
-from sm90_verify.spec.errors import SpecError, here
+from sm90_verify.spec.errors import Source, SpecError, here
 from sm90_verify.spec.language.declarations import (
     ENDLESS,
     Body,
@@ -37,6 +37,7 @@ from sm90_verify.spec.language.declarations import (
 from sm90_verify.spec.language.handles import Tile, number, one_tile, plain_tag
 from sm90_verify.spec.language.layout import lay_out
 from sm90_verify.spec.language.state import Count, PipelineState, ring_period
+from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import BULK_GROUPS, CTA_THREADS, MMA_GROUPS
@@ -50,7 +51,7 @@ class Tracer(Protocol):
 
     def new_loop(self) -> int: ...
 
-    def loop_head(self, loop: str, number: int, bounded: bool) -> bool: ...
+    def loop_head(self, loop: str, number: int, bounded: bool, iterator: object) -> bool: ...
 
     def count_used(self) -> None: ...
 
@@ -287,6 +288,15 @@ def one_iteration_each(pipeline: Pipeline, body: Callable[..., Body], extra: dic
         at = at + 1
 
 
+def started(pipeline: Pipeline, body: Callable[..., Body], takes: Sequence[str], me: Threads, where: Source) -> Body:
+    """The generator of a role that takes these arguments."""
+    unknown = [name for name in takes[1:] if name not in ("at", "me")]
+    if unknown:
+        raise SpecError(f"a role takes `at` and `me`, not {', '.join(unknown)}", where)
+    extra = {"me": me} if "me" in takes else {}
+    return one_iteration_each(pipeline, body, extra) if "at" in takes else body(pipeline, **extra)
+
+
 def roles_of(kernel: type[Pipeline]) -> dict[str, RoleDeclaration]:
     """The roles of a class by name, those of its bases first; none if it is only there to be inherited from."""
     found: dict[str, RoleDeclaration] = {}
@@ -306,7 +316,7 @@ class _EndlessLoop:
         return self
 
     def __next__(self) -> Count:
-        if not self._tracer.loop_head(self._name, self._number, self._bounded):
+        if not self._tracer.loop_head(self._name, self._number, self._bounded, self):
             raise StopIteration
         self._next += 1
         return Count(self._next - 1, self._period, self._tracer.count_used)

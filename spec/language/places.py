@@ -10,12 +10,14 @@ import os
 import sys
 from functools import cache
 from types import FrameType, GeneratorType
-from typing import Any
+from typing import Any, Protocol
 
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.ptx import operations as op
 
 MAX_LINES_BETWEEN_YIELDS = 200_000
+NOTHING, LINES, OPCODES = range(3)
+"""What of a frame is counted."""
 _SPEC = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _KERNELS = os.path.join(_SPEC, "cutlass", "")
 _VERBS = os.path.join(_KERNELS, "pipelines.py")
@@ -29,11 +31,39 @@ def is_plumbing(file: str) -> bool:
     return file.startswith(_SPEC) and (file == _VERBS or not file.startswith(_KERNELS))
 
 
-def next_within(generator: Any, send: Any, where: Source) -> op.Operation | None:
+class Watcher(Protocol):
+    """What sees to it that a role depends on nothing but its own variables; see spec.language.watch."""
+
+    counted: dict[int, int]
+
+    def begin(self) -> None: ...
+
+    def called(self, frame: FrameType) -> int: ...
+
+    def held(self, value: object, name: str) -> None: ...
+
+    def head(self, loop: object, frame: FrameType | None, place: Source) -> None: ...
+
+    def suspended(self, generator: object) -> None: ...
+
+    def unchanged(self, default: Source) -> None: ...
+
+
+def next_within(generator: Any, send: Any, where: Source, watch: Watcher | None = None) -> op.Operation | None:
     """generator.send, that gives up on a role that runs on without yielding; None where it ends. Other exceptions,
-    and SystemExit, become SpecErrors. where: the role's declaration.
+    and SystemExit, become SpecErrors. where: the role's declaration. watch: None for a role of the library.
     """
     lines = 0
+    known = {} if watch is None else watch.counted
+
+    def called(frame: FrameType, event: str, _: Any) -> Any:
+        counted = known.get(id(frame.f_code))
+        if counted is None and watch is not None:
+            counted = watch.called(frame)
+        if not counted:
+            return None
+        frame.f_trace_opcodes = counted == OPCODES
+        return count_lines(frame, event, _)
 
     def count_lines(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal lines
@@ -45,8 +75,8 @@ def next_within(generator: Any, send: Any, where: Source) -> op.Operation | None
         return count_lines
 
     tracing = sys.gettrace()
-    if tracing is None and not where.file.startswith(_SPEC):
-        sys.settrace(count_lines)
+    if tracing is None and watch is not None:
+        sys.settrace(called)
     try:
         result: op.Operation | None = generator.send(send)
         if result is None:

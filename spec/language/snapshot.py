@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import BuiltinMethodType, CellType, FrameType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FrameType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    NoneType,
+)
 from typing import Any
 
 from sm90_verify.spec.errors import Source, SpecError
@@ -19,6 +28,8 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.phase import Phase
 
+_DATA = frozenset((bool, int, str, bytes, float, NoneType))
+
 
 class Plumbing:
     """What runs a role rather than belongs to it: a snapshot takes it for no data."""
@@ -27,13 +38,14 @@ class Plumbing:
 @dataclass
 class Snapshot:
     """laps: of its ring, after so many a state looks the same again. counted: whether the number of an iteration is
-    told apart. tokens: by barrier, that of the role's last arrival. states: those that were on the stack, in order.
-    functions: in whose closures it is looking.
+    told apart. tokens: by barrier, that of the role's last arrival. watch: told of what must stay as it is. states:
+    those that were on the stack, in order. functions: in whose closures it is looking.
     """
 
     laps: int
     counted: bool
     tokens: Mapping[str, op.Token]
+    watch: Callable[[object, str], None] | None = None
     states: list[PipelineState] = field(default_factory=list)
     functions: set[int] = field(default_factory=set)
 
@@ -51,35 +63,55 @@ class Snapshot:
         return tuple(stack)
 
     def _normal(self, value: Any, name: str, place: Source) -> Hashable:
-        if isinstance(value, PipelineState):
+        kind = type(value)
+        if kind in _DATA:
+            return (kind, value)
+        if issubclass(kind, Pipeline) and value._tracer is not None:
+            return _Same(value)
+        if kind is PipelineState:
             self.states.append(value)
             ring = ring_period(value.stages) // LAPS * self.laps
             early = min(value.number, value.stages)
-            return ("state", value.stages, value.index, value.lap & 1, value.number % ring, early, value.flipped)
-        if isinstance(value, Phase):
-            return ("phase", int(value), value.flipped)
-        if isinstance(value, Count):
-            return ("count", value.key if self.counted or value.observer is None else None)
+            return (kind, value.stages, value.index, value.lap & 1, value.number % ring, early, value.flipped)
+        if kind is Phase and len(vars(value)) == 3:  # with no attribute of the user's
+            return (kind, int(value), value.flipped)
+        if kind is Count:
+            return (kind, value.key if self.counted or value.observer is None else None)
         if isinstance(value, op.Token):
             return ("token", value.barrier, self.tokens.get(value.barrier) is value)
-        if value is None or isinstance(value, int | str | bytes | float | op.Yielded):
-            return (type(value).__name__, value)
+        if isinstance(value, op.Yielded):
+            return value
+        if isinstance(value, int | str | bytes | float):
+            return (kind, value, self._attributes(value, name, place))
         if isinstance(value, tuple | list):
-            return (type(value).__name__, tuple(self._normal(part, name, place) for part in value))
+            parts = tuple(self._normal(part, name, place) for part in value)
+            return (kind, parts, self._attributes(value, name, place))
         if isinstance(value, dict):
             pairs = ((self._normal(key, name, place), self._normal(part, name, place)) for key, part in value.items())
-            return ("dict", tuple(pairs))
+            return (kind, tuple(pairs), self._attributes(value, name, place))
         if isinstance(value, Barrier):
             return ("barrier", value.name)
         if isinstance(value, Tile):
             return ("tile", value.access, value.tag)
-        if isinstance(value, Pipeline | Component | Array | Threads | Cluster | Plumbing | type):
-            return ("object", id(value))
+        if isinstance(value, Threads | Cluster):
+            return value
+        if isinstance(value, Array | Plumbing):
+            return _Same(value)
+        if isinstance(value, Component | type):
+            if self.watch is not None:
+                self.watch(value, name)
+            return _Same(value)
         if isinstance(value, FunctionType):
             return self._function(value, name, place)
-        if isinstance(value, MethodType | BuiltinMethodType):
+        if isinstance(value, MethodType):
+            return ("method", self._normal(value.__func__, name, place), self._normal(value.__self__, name, place))
+        if isinstance(value, BuiltinMethodType):
             of = value.__self__
-            return ("method", value.__name__, None if isinstance(of, ModuleType) else self._normal(of, name, place))
+            return (
+                "method",
+                value.__name__,
+                _Same(of) if isinstance(of, ModuleType) else self._normal(of, name, place),
+            )
         if isinstance(value, partial):
             return ("partial", *(self._normal(one, name, place) for one in (value.func, value.args, value.keywords)))
         raise SpecError(
@@ -90,18 +122,49 @@ class Snapshot:
 
     def _function(self, function: FunctionType, name: str, place: Source) -> Hashable:
         """A function and what its closure and its defaults hold; a function that is in its own closure once."""
-        code = ("function", id(function.__code__))
+        code = ("function", _Same(function.__code__))
         if id(function) in self.functions:
             return code
         self.functions.add(id(function))
-        told = [*map(_content, function.__closure__ or ()), function.__defaults__, function.__kwdefaults__]
-        held = tuple(self._normal(one, name, place) for one in told)
+        told = [
+            *map(content, function.__closure__ or ()),
+            function.__defaults__,
+            function.__kwdefaults__,
+            vars(function),
+        ]
+        held = tuple(self._normal(one, name, place) for one in (*told, vars(function)))
         self.functions.discard(id(function))
         return (*code, held)
 
+    def _attributes(self, value: Any, name: str, place: Source) -> Hashable:
+        """What a value of a class of the user's own keeps beside its items."""
+        if type(value) in (tuple, list, dict):
+            return ()
+        bases = type(value).__mro__
+        slots = [one for base in bases for one in vars(base).values() if isinstance(one, MemberDescriptorType)]
+        own = [getattr(value, "default_factory", None), getattr(value, "__dict__", None)]
+        return tuple(
+            self._normal(one, name, place) for one in (*own, *(getattr(value, one.__name__, None) for one in slots))
+        )
 
-def _content(cell: CellType) -> Any:
-    """None for a variable that has no value yet."""
+
+class _Same:
+    """Equal to that of the same object alone; keeps the object, so that no other one gets its place."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: object) -> None:
+        self.of = of
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.of is other.of
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+
+def content(cell: CellType) -> Any:
+    """What a cell holds; None for a variable that has no value yet."""
     try:
         return cell.cell_contents
     except ValueError:

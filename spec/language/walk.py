@@ -7,7 +7,7 @@ cannot be copied, a branch replays the role from its start with the answers so f
 Why closing a loop is sound: at the head of an endless loop everything that the rest of the role can depend on is in
 the local variables of the frames on the stack, in the ghosts kept here, and in which loop it is. If all of that has
 been seen before, the role goes on as it did then. A variable that holds anything whose future cannot be read off (an
-iterator, an open file) is refused.
+iterator, an open file) is refused, and so is a role that changes anything else, or hides the loop: see watch.py.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Hashable
+from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 from sm90_verify.spec.errors import Source, SpecError, place_of, place_of_class, placed
-from sm90_verify.spec.language.declarations import RoleDeclaration, check_role
+from sm90_verify.spec.language.declarations import RoleDeclaration, check_role, is_own
 from sm90_verify.spec.language.ghost import Ghost
 from sm90_verify.spec.language.handles import unyieldable
-from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each, roles_of
-from sm90_verify.spec.language.places import innermost_user_place, next_within, user_place, yielding_place
+from sm90_verify.spec.language.pipeline import Pipeline, roles_of, started
+from sm90_verify.spec.language.places import Watcher, innermost_user_place, next_within, user_place, yielding_place
 from sm90_verify.spec.language.snapshot import Snapshot
 from sm90_verify.spec.language.state import LAPS
 from sm90_verify.spec.model.annotate import annotate
@@ -43,6 +45,11 @@ def trace(pipeline: Pipeline) -> Kernel:
     is wrong in every schedule, see spec.model.validate.
     """
     programs: list[Program] = []
+    watch: Watcher | None = None
+    if is_own(type(pipeline)):
+        from sm90_verify.spec.language.watch import Watch
+
+        watch = Watch(pipeline)
     roles = [(cta, *one) for cta in range(pipeline._shape.size) for one in roles_of(type(pipeline)).items()]
     for cta, name, declaration in roles:
         where = place_of(declaration.body)
@@ -57,7 +64,7 @@ def trace(pipeline: Pipeline) -> Kernel:
             label = pipeline._shape.home(cta) + (f"{name}{copy}" if copies > 1 else name)
             for index, part in enumerate(split):
                 full = f"{label}.{index}" if len(split) > 1 else label
-                walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta, sum(split[:index])))
+                walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta, sum(split[:index])), watch)
                 bare = Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta), where)
                 programs.append(annotate(bare, checked=True))
     if not programs:
@@ -91,12 +98,12 @@ class _StartAgain(BaseException):
 class _Walk:
     """One role instance being traced; it is the `Tracer` that the pipeline's loops and operations report to."""
 
-    def __init__(self, pipeline: Pipeline, declaration: RoleDeclaration, me: Threads) -> None:
-        self.pipeline, self.declaration, self.me = pipeline, declaration, me
+    def __init__(self, pipeline: Pipeline, declaration: RoleDeclaration, me: Threads, watch: Watcher | None) -> None:
+        self.pipeline, self.declaration, self.me, self.watch = pipeline, declaration, me, watch
         self.where = place_of(declaration.body)
         self.takes = list(inspect.signature(declaration.body).parameters)
-        self.counted = False
-        self.steps = 0
+        self.over: BaseException | None = None  # why the run is over; the role may have caught it
+        self.counted, self.steps = False, 0
         self.idle = IDLE
         self.laps = LAPS  # after so many of its ring a state looks the same again when loops are closed
         self.nodes: list[Node] = []
@@ -121,7 +128,8 @@ class _Walk:
         """Called when the number of an iteration is asked for. Until then loops close as if it did not exist."""
         if not self.counted:
             self.counted = True
-            raise _StartAgain
+            again = self.over = _StartAgain()
+            raise again
 
     # -- one run of the generator
 
@@ -137,12 +145,13 @@ class _Walk:
         self.made: list[tuple[op.Operation, Source]] = []
         self.edge: Hashable = None
         self.idle_heads = self.loops = self.cursor = 0
-        self.followed = False
         self.ended: dict[str, None] = {}
-        self.source = self.where
+        self.source, self.over, self.followed = self.where, None, False
         object.__setattr__(self.pipeline, "_tracer", self)
         object.__setattr__(self.pipeline, "_cta", self.me.cta)
-        self.generator = self._start()
+        if self.watch is not None:
+            self.watch.begin()
+        self.generator = started(self.pipeline, self.declaration.body, self.takes, self.me, self.where)
         send: Any = None
         try:
             while (operation := self._resume(send)) is not None:
@@ -151,21 +160,14 @@ class _Walk:
                 self._repeat(None, "")
             self._link(Node(None, self.source))
         except _Known:
-            return
+            pass
         except SpecError as error:
             raise error.at(innermost_user_place(error, self.where)) from error.__cause__
         finally:
-            self.generator.close()
-
-    def _start(self) -> Any:
-        body, names = self.declaration.body, self.takes
-        extra = {"me": self.me} if "me" in names else {}
-        unknown = [name for name in names[1:] if name not in ("at", "me")]
-        if unknown:
-            raise SpecError(f"a role takes `at` and `me`, not {', '.join(unknown)}", self.where)
-        if "at" in names:
-            return one_iteration_each(self.pipeline, body, extra)
-        return body(self.pipeline, **extra)
+            with suppress(Exception, _Known, _StartAgain):  # what a role does in a `finally` now is no part of it
+                self.generator.close()
+        if self.watch is not None:
+            self.watch.unchanged(self.where)
 
     def _resume(self, send: Any) -> op.Operation | None:
         """The next operation, or None at the end; refuses operations that were made and never yielded."""
@@ -177,7 +179,13 @@ class _Walk:
                 "write `for _ in self.forever():` for a loop that polls",
                 self.source,
             )
-        operation = next_within(self.generator, send, self.where)
+        try:
+            operation = next_within(self.generator, send, self.where, self.watch)
+        finally:
+            if self.over is not None:
+                raise self.over
+        if self.watch is not None:
+            self.watch.suspended(self.generator)
         if operation is not None and not self.replaying:
             self.source = yielding_place(self.generator, self.where)
         if inspect.isgenerator(operation):
@@ -293,22 +301,28 @@ class _Walk:
         self.loops += 1
         return self.loops
 
-    def loop_head(self, loop: str, number: int, bounded: bool) -> bool:
+    def loop_head(self, loop: str, number: int, bounded: bool, iterator: object) -> bool:
         """Called by an endless loop before each iteration: whether there is another one."""
+        try:
+            return self._head(loop, number, bounded, iterator, sys._getframe(2))
+        except BaseException as error:
+            self.over = error
+            raise
+
+    def _head(self, loop: str, number: int, bounded: bool, iterator: object, frame: FrameType) -> bool:
+        """frame: that which asks the iterator of the loop for the next iteration."""
         self.idle_heads += 1
         if self.idle_heads > 1000:
-            place = user_place(sys._getframe(2), self.where)
-            raise SpecError("a loop without end goes round without any operation: yield one in each iteration", place)
+            what = "a loop without end goes round without any operation: yield one in each iteration"
+            raise SpecError(what, user_place(frame, self.where))
         if bounded and loop in self.ended:
-            place = user_place(sys._getframe(2), self.where)
-            raise SpecError(
-                f"a second loop over {loop!r}, whose number of iterations is decided already: "
-                "give it a name of its own, self.loop(name=...)",
-                place,
-            )
+            what = f"a second loop over {loop!r}, whose number of iterations is decided already"
+            raise SpecError(f"{what}: give it a name of its own, self.loop(name=...)", user_place(frame, self.where))
         if not self.replaying:
-            snapshot = Snapshot(self.laps, self.counted, self.tokens)
-            stack = snapshot.of(sys._getframe(2))
+            if (watch := self.watch) is not None:
+                watch.head(iterator, frame, user_place(frame, self.where))
+            snapshot = Snapshot(self.laps, self.counted, self.tokens, watch.held if watch else None)
+            stack = snapshot.of(frame)
             key = (loop, number, bounded, *self.ended, stack, self.held, self.ghost.key(snapshot.states))
             known = self.heads.get(key)
             if known is not None:
@@ -317,7 +331,7 @@ class _Walk:
             self.pending_heads.append(key)
         if not bounded:
             return True
-        self.source = user_place(sys._getframe(2), self.where)
+        self.source = user_place(frame, self.where)
         if self.replaying:
             self._repeat(None, loop)
         else:

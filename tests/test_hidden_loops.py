@@ -1,0 +1,139 @@
+"""Loops without end that something hides: zip and the like keep a state that no variable of the role shows."""
+
+from __future__ import annotations
+
+from itertools import chain, cycle, islice, repeat
+
+import pytest
+from mistakes import Ring
+
+from sm90_verify import check
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import role
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.state import PipelineState
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.ptx.operations import Arrive
+
+
+def is_late(gone):
+    """Whether it is time to release no more; nobody asks the number of an iteration which it is."""
+    return isinstance(gone, int) and gone == 1
+
+
+def ring(iterations):
+    """A ring whose consumer goes on for as long as `iterations(self)` does, and releases a stage where that gives 0."""
+
+    class Looped(Ring):
+        trips = "forever"
+
+        @role(warps=1)
+        def producer(self):
+            at = PipelineState.start(self.stages, producer=True)
+            for _ in self.forever():
+                yield self.empty[at].wait(at.phase)
+                yield self.full[at].arrive()
+                at += 1
+
+        @role(warps=1)
+        def consumer(self):
+            at = PipelineState.start(self.stages)
+            for gone in iterations(self):
+                yield self.full[at].wait(at.phase)
+                if not is_late(gone):
+                    yield self.empty[at].arrive()
+                del gone
+                at += 1
+
+        def helper(self):
+            for _ in self.loop():
+                yield 0
+
+        def delegating(self):
+            yield from self.helper()
+
+        def bare(self):
+            yield from self.loop()
+
+    return Looped
+
+
+def late(loop):
+    """Gives 1 from the 40th iteration on."""
+    return map(lambda late, _: late, chain([0] * 40, repeat(1)), loop)
+
+
+HIDDEN = {
+    "zip": lambda self: zip(cycle([0] * 40 + [1]), self.loop(), strict=False),
+    "map": lambda self: late(self.loop()),
+    "enumerate": lambda self: enumerate(self.forever()),
+    "islice": lambda self: islice(self.forever(), 40),
+    "chain": lambda self: chain([0], self.loop()),
+    "map of a helper": lambda self: late(self.helper()),
+    "map of a helper that delegates": lambda self: late(self.delegating()),
+    "filter": lambda self: filter(lambda _: True, self.loop()),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_hides_a_loop_is_refused(name):
+    with pytest.raises(
+        SpecError, match=r"inside zip, enumerate, islice or the like.*write `for k in self\.loop\(\):`"
+    ) as told:
+        trace(ring(HIDDEN[name])())
+    assert told.value.where is not None and told.value.where.file == __file__
+
+
+SEEN = {
+    "the loop": lambda self: self.loop(),
+    "a helper": lambda self: self.helper(),
+    "a helper that delegates": lambda self: self.delegating(),
+    "a helper that delegates to the loop": lambda self: self.bare(),
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_what_shows_a_loop_is_followed(name):
+    assert check(ring(SEEN[name])()).verdict == "proved"
+
+
+def test_a_loop_that_is_left_at_once_is_no_loop():
+    class Left(Ring):
+        @role(warps=1)
+        def consumer(self):
+            for _ in zip(range(2), self.forever(), strict=False):
+                break
+            yield self.full[0].arrive()
+
+    assert len(trace(Left()).programs[0].nodes) == 2
+
+
+def broken_off(then):
+    class Broken(Pipeline):
+        full = Ring.full
+
+        @role(warps=1)
+        def consumer(self):
+            try:
+                for _ in self.forever():
+                    yield self.full[0].arrive()
+            except BaseException:
+                yield from then(self)
+
+        @role(warps=1)
+        def other(self):
+            try:
+                for _ in self.loop():
+                    yield self.full[1].arrive()
+            finally:
+                yield self.full[0].wait(0)
+
+    return Broken(stages=2)
+
+
+@pytest.mark.parametrize("then", [lambda self: (), lambda self: iter([self.full[0].wait(0)] * 2)])
+def test_where_a_loop_is_closed_the_run_is_over_whatever_the_role_catches(then):
+    consumer, other = trace(broken_off(then)).programs
+    assert {type(node.operation).__name__ for node in consumer.nodes} == {"Arrive"}
+    arrivals = [node for node in other.nodes if isinstance(node.operation, Arrive)]
+    assert arrivals and all(other.nodes[node.successors[None]].loop == "trips" for node in arrivals)
