@@ -47,7 +47,7 @@ def lay_out(pipeline: Owner) -> Layout:
     starts: dict[str, int] = {}
     counts: dict[str, int] = {}
     holds: dict[str, Hashable] = {}
-    free = dict.fromkeys(SPACES, 0)
+    free = dict.fromkeys(get_args(Space), 0)
     highest = [d.address + _extent(pipeline, d) for d in declared.values() if d.address is not None]
     free["shared"] = _align(max(highest, default=0))
     for name, declaration in declared.items():
