@@ -320,7 +320,7 @@ def test_a_tile_lies_in_a_memory_that_there_is(space):
     class There(Pipeline):
         a = tile(bytes=64, space=space)
 
-    with pytest.raises(SpecError, match=f"a lies in {space!r} memory: use shared, global, registers") as caught:
+    with pytest.raises(SpecError, match=f"a lies in {space!r}: use 'shared', 'global', 'registers'") as caught:
         There()
     assert caught.value.where is not None
 

@@ -10,7 +10,7 @@ import pytest
 from sm90_verify.engines.check import check_machine
 from sm90_verify.engines.search import bounds
 from sm90_verify.engines.search import engine as search_engine
-from sm90_verify.engines.search.bounds import Bounds
+from sm90_verify.engines.search.bounds import SearchBounds
 from sm90_verify.engines.search.explore import Search, explore
 from sm90_verify.engines.search.packed import pack
 from sm90_verify.engines.search.symmetry import find_groups
@@ -64,10 +64,10 @@ def counts_to(last, *checks, width=12, more=()):
 
 def test_a_bound_is_the_most_that_is_allowed(monkeypatch):
     monkeypatch.setattr(bounds, "resident_bytes", lambda: 5)
-    assert not Bounds(7, 2.0, 5).ran_out(7, 2.0) and not Bounds().ran_out(7, 2.0)
-    assert "states" in Bounds(7).ran_out(8, 0.0)
-    assert "timeout" in Bounds(seconds=2.0).ran_out(0, 2.5)
-    assert "memory" in Bounds(memory=4).ran_out(0, 0.0)
+    assert not SearchBounds(7, 2.0, 5).ran_out(7, 2.0) and not SearchBounds().ran_out(7, 2.0)
+    assert "states" in SearchBounds(7).ran_out(8, 0.0)
+    assert "timeout" in SearchBounds(seconds=2.0).ran_out(0, 2.5)
+    assert "memory" in SearchBounds(memory=4).ran_out(0, 0.0)
 
 
 @pytest.mark.parametrize(("platform", "unit"), [("linux", 1024), ("darwin", 1)])
@@ -402,7 +402,7 @@ def test_each_step_of_a_state_is_taken_once():
 def test_which_rules_a_search_has_used(reduced):
     """The start of the copy is prompt, and the copy is left in flight by the reduced search alone."""
     whole = compile_kernel(trace(Copies()))
-    search = Search(pack(whole, exchange=reduced), Bounds(), False)
+    search = Search(pack(whole, exchange=reduced), SearchBounds(), False)
     search.reduced = reduced
     assert search.run().complete
     assert search.left_flying == reduced
