@@ -47,7 +47,7 @@ _TEXTS = {
     "tx-count": (
         "Bytes expected and bytes delivered differ, or the tx-count leaves its range of +-(2^20-1).",
         "A phase completes when the pending count and the tx-count are both zero. Bytes that were not expected "
-        "make it complete too early or never.",
+        "make it complete too early; bytes that never come leave it incomplete, which shows as a deadlock.",
         "PTX ISA 9.7.13.15.5, .6, .11, .12; 9.7.9.25.4",
         "Expect exactly the bytes of all copies that signal the barrier in the phase: full boxes, also where they "
         "stick out of the tensor; for multicast, the bytes that this CTA receives.",
@@ -70,8 +70,8 @@ _TEXTS = {
         "Write, fence.proxy.async by every writer, barrier, then the TMA store or WGMMA.",
     ),
     "exit-hazard": (
-        "A CTA can finish while something still targets its shared memory, or with its own asynchronous work "
-        "outstanding.",
+        "A CTA can finish while something still targets its shared memory; with strict, also while a store of its own "
+        "still reads it.",
         "A copy that lands after its CTA has exited writes memory that belongs to somebody else.",
         "PTX ISA 9.7.9.25",
         "Wait for every copy that was issued: the same trip counts on both sides, producer_tail in a cluster.",

@@ -133,6 +133,9 @@ def role(
     for what, numbers in (("split", split), ("ctas", () if ctas is None else ctas)):
         if not isinstance(numbers, tuple | list) or not all(isinstance(one, int) for one in numbers):
             raise SpecError(f"@role({what}={numbers!r}): use a tuple of numbers", here())
+    if threads is not None and (warps or warpgroups):
+        more = f"warps={warps}" if warps else f"warpgroups={warpgroups}"
+        raise SpecError(f"@role(threads={threads!r}, {more}): say it once", here())
     count = threads if threads is not None else 32 * warps + 128 * warpgroups or 32
 
     def declare(body: Callable[..., Body]) -> RoleDeclaration:
