@@ -129,6 +129,7 @@ def replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE.json", help="what --format json wrote")
     parser.add_argument("--hardware", action="store_true", help="on a Hopper GPU as well, with gates at its steps")
     parser.add_argument("--runs", type=whole(1, 100_000), default=100, metavar="N", help="with --hardware (100)")
+    add_every_step(parser)
     add_output(parser)
 
 
@@ -177,8 +178,12 @@ def add_common(parser: argparse.ArgumentParser, engine: str = "search") -> None:
     parser.add_argument(
         "--unreduced", action="store_true", help="search every schedule, even those that nobody can tell apart"
     )
-    parser.add_argument("--all", dest="every_step", action="store_true", help="show every step of a counterexample")
+    add_every_step(parser)
     add_output(parser)
+
+
+def add_every_step(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--all", dest="every_step", action="store_true", help="show every step of a counterexample")
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:

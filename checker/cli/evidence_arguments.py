@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from sm90_verify.cli.arguments import add_output
+from sm90_verify.cli.arguments import add_every_step, add_output
 from sm90_verify.cli.values import seconds, setting, whole
 
 
@@ -36,7 +36,7 @@ def record(parser: argparse.ArgumentParser) -> None:
 def claims(parser: argparse.ArgumentParser) -> None:
     """The table of claims."""
     parser.add_argument("ids", nargs="*", type=whole(1, 10_000), metavar="ID", help="number of a claim; default: all")
-    parser.add_argument("--all", dest="every_step", action="store_true", help="show every step of a counterexample")
+    add_every_step(parser)
     add_output(parser)
 
 
