@@ -14,6 +14,8 @@ from sm90_verify.spec.model.properties import PROPERTIES, SEVERITY
 PROVED, VIOLATED, UNDETERMINED = "proved", "violated", "undetermined"
 EXIT_CODE = {PROVED: 0, VIOLATED: 1, UNDETERMINED: 3}
 EXIT_CANNOT_RUN = 2
+SCHEMA = 1
+"""Of results as JSON: what scripts rely on, and a saved trace is read by."""
 
 __all__ = [
     "EXIT_CANNOT_RUN",

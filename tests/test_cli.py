@@ -200,6 +200,14 @@ def test_a_replay_never_says_to_write_over_its_file(spec_file, tmp_path, capsys)
     assert "again" not in render(replay(str(target))) and " -o " not in render(replay(str(target)))
 
 
+def test_a_replay_reads_the_schema_that_it_knows(spec_file, tmp_path, capsys):
+    path = tmp_path / "trace.json"
+    assert main(["spec", spec_file(RACE), "--format", "json", "-o", str(path)]) == 1
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 2}))
+    assert main(["replay", str(path)]) == 2
+    assert "it is written in schema 2, and this version reads 1" in capsys.readouterr().err
+
+
 def test_a_replay_is_of_one_result_with_a_trace(spec_file, tmp_path, capsys):
     target = tmp_path / "trace.json"
     main(["spec", spec_file(GOOD), spec_file(RACE, "bad.py"), "--format", "json", "-o", str(target)])

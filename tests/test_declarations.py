@@ -251,3 +251,8 @@ def test_what_every_pipeline_needs_is_no_name_for_something_else(name, what):
     with pytest.raises(SpecError, match=f"'{name}' is what every pipeline needs") as error:
         type("Own", (Pipeline,), {name: what})()
     assert error.value.where is not None and error.value.where.file == __file__
+
+
+def test_a_role_says_once_how_many_threads_it_has():
+    with pytest.raises(SpecError, match=r"@role\(threads=32, warps=4\): say it once"):
+        role(threads=32, warps=4)

@@ -111,7 +111,9 @@ def spec(parser: argparse.ArgumentParser) -> None:
         help="a parameter of the class; may be repeated",
     )
     parser.add_argument("--stages", type=whole(1, MAX_STAGES), metavar="N", help="short for --set stages=N")
-    parser.add_argument("--trips", type=trips, metavar="N", help="a trip count, as --set trips=N, or forever: every trip count")
+    parser.add_argument(
+        "--trips", type=trips, metavar="N", help="a trip count, as --set trips=N, or forever: every trip count"
+    )
     parser.add_argument("--prove", action="store_true", help="with Z3 as well")
     add_common(parser)
 

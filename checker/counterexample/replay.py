@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 from sm90_verify.counterexample.trace import known_again, shows_again
 from sm90_verify.python_file import load_classes
-from sm90_verify.result import UNDETERMINED, VIOLATED, Blocked, Definition, Finding, Result, Trace, TraceStep
+from sm90_verify.result import SCHEMA, UNDETERMINED, VIOLATED, Blocked, Definition, Finding, Result, Trace, TraceStep
 from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language import walk
@@ -52,6 +52,8 @@ def _not_one_trace(written: Any) -> str:
     """Why what was written is not about one violation; "" if nothing says so."""
     if not isinstance(written, dict):
         return ""
+    if written.get("schema", SCHEMA) != SCHEMA:
+        return f"it is written in schema {written['schema']!r}, and this version reads {SCHEMA}: check the model again"
     results = written.get("results")
     if isinstance(results, list):
         names = [one["model"]["name"] for one in results if isinstance(one, dict) and one.get("trace")]

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 
 from sm90_verify.report.of_result import sections_of
 from sm90_verify.report.sections import Execution, Findings, JsonValues, Notes, Report, Section, Verdict
-from sm90_verify.result import Finding, Recovered, Result, Trace, TraceStep, worst
+from sm90_verify.result import SCHEMA, Finding, Recovered, Result, Trace, TraceStep, worst
 
-SCHEMA = 1
 TOGETHER = ("schema", "tool", "version", "command")
 """What the object about several results has of each."""
 
