@@ -8,8 +8,9 @@ import pytest
 from mistakes import Ring
 
 from sm90_verify import check
+from sm90_verify.result import VIOLATED
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.language.declarations import role
+from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.language.walk import trace
@@ -137,3 +138,147 @@ def test_where_a_loop_is_closed_the_run_is_over_whatever_the_role_catches(then):
     assert {type(node.operation).__name__ for node in consumer.nodes} == {"Arrive"}
     arrivals = [node for node in other.nodes if isinstance(node.operation, Arrive)]
     assert arrivals and all(other.nodes[node.successors[None]].loop == "trips" for node in arrivals)
+
+
+class Chosen(Pipeline):
+    """How many tiles there are is in no variable, but in what the outer `for` goes through."""
+
+    named = False
+    full = barrier(arrivals=1, slots=2)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full[0].arrive()
+
+    @role(warps=1)
+    def consumer(self):
+        if self.named:
+            tiles = yield self.choose("tiles", 1, 2)
+            for at in range(tiles):
+                yield from self.poll(at)
+        else:
+            for at in range((yield self.choose("tiles", 1, 2))):
+                yield from self.poll(at)
+
+    def poll(self, at):
+        for _ in self.forever():
+            if (yield self.full[at].try_wait(0)):
+                break
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_what_was_chosen_counts_also_where_no_variable_holds_it(named):
+    assert check(Chosen(named=named)).verdict == VIOLATED
+
+
+class OneName:
+    """Two functions of one name are two."""
+
+    class Right:
+        @staticmethod
+        def drain(kernel):
+            for _ in kernel.forever():
+                yield kernel.full[0].wait(0)
+                yield kernel.empty[0].arrive()
+                yield kernel.full[0].wait(1)
+                yield kernel.empty[0].arrive()
+
+    class Hangs:
+        @staticmethod
+        def drain(kernel):
+            for _ in kernel.forever():
+                yield kernel.never[0].wait(0)
+
+
+MODES = (OneName.Right.drain, OneName.Hangs.drain)
+
+
+class Modes(Pipeline):
+    first = 0
+    full = barrier(arrivals=1)
+    empty = barrier(arrivals=1)
+    never = barrier(arrivals=1)
+
+    @role(warps=1)
+    def producer(self):
+        for _ in self.forever():
+            yield self.empty[0].wait(1)
+            yield self.full[0].arrive()
+            yield self.empty[0].wait(0)
+            yield self.full[0].arrive()
+
+    @role(warps=1)
+    def consumer(self):
+        yield from MODES[(yield self.choose("mode", self.first, 1 - self.first))](self)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_functions_of_one_name_are_told_apart(first):
+    assert check(Modes(first=first)).verdict == VIOLATED
+
+
+class Alias(Pipeline):
+    """One list under two names is not two lists that are equal."""
+
+    full = barrier(arrivals=1, slots=2)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full[0].arrive()
+
+    @role(warps=1)
+    def consumer(self):
+        mine = [0]
+        seen = mine
+        if (yield self.choose("of its own", True, False)):
+            seen = [0]
+        for _ in self.forever():
+            if (yield self.full[0].try_wait(0)):
+                break
+        mine[0] = 1
+        yield self.full[seen[0]].wait(0)
+
+
+def test_one_list_under_two_names_is_not_two():
+    assert check(Alias()).verdict == VIOLATED
+
+
+@pytest.mark.parametrize("gone_through", [list, tuple, lambda loop: [*loop], lambda loop: max(loop, default=0)])
+def test_a_loop_without_end_that_no_for_goes_through_is_refused(gone_through):
+    class Consumed(Pipeline):
+        full = barrier(arrivals=1)
+
+        @role(warps=1)
+        def only(self):
+            gone_through(self.loop())
+            yield self.full[0].arrive()
+
+    with pytest.raises(SpecError, match="a loop without end that no `for` goes through"):
+        check(Consumed())
+
+
+class Lazily(Pipeline):
+    """What a role imports when it is first called is not known to Python before."""
+
+    full = barrier(arrivals=1)
+
+    @staticmethod
+    def rare():
+        import antigravity_of_chance
+
+        return antigravity_of_chance.random()
+
+    @role(warps=1)
+    def only(self):
+        for _ in self.forever():
+            yield self.full[0].arrive()
+            if self.rare() < 0:
+                yield self.full[0].wait(1)
+
+
+def test_what_a_role_imports_itself_is_looked_at_before(tmp_path, monkeypatch):
+    (tmp_path / "antigravity_of_chance.py").write_text("from random import random\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for _ in range(2):
+        with pytest.raises(SpecError, match="which need not give the same"):
+            check(Lazily())

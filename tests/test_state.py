@@ -128,3 +128,8 @@ def test_count_says_that_it_is_asked() -> None:
     assert asked == []
     assert count % 2 == 1
     assert asked
+
+
+def test_the_number_of_an_iteration_is_written_as_a_number():
+    asked = []
+    assert f"k{Count(3, 8, lambda: asked.append(True))}" == "k3" and asked == [True]

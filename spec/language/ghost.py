@@ -11,10 +11,19 @@ from collections.abc import Hashable, Iterable
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.state import LAPS, PipelineState
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.phase import Lineage, Phase, phases_ahead
 
 FAR = 4 * LAPS
 """Distances between waits are followed exactly up to here."""
+
+
+def answer_of(operation: op.Operation, answer: Hashable) -> Hashable:
+    """The value of the yield of an operation: an option of a choice, the token of an arrival, or the answer itself."""
+    effects = effects_of(operation)
+    if effects.chooses is not None:
+        return effects.chooses.options[int(str(answer))]
+    return op.Token(effects.signal.barrier) if isinstance(effects.signal, op.Arrive) else answer
 
 
 class Ghost:

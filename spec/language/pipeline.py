@@ -49,9 +49,9 @@ class Tracer(Protocol):
 
     def created(self, operation: op.Operation) -> None: ...
 
-    def new_loop(self) -> int: ...
+    def entry(self) -> Hashable: ...
 
-    def loop_head(self, loop: str, number: int, bounded: bool, iterator: object) -> bool: ...
+    def loop_head(self, loop: str, entry: Hashable, bounded: bool, iterator: object) -> bool: ...
 
     def count_used(self) -> None: ...
 
@@ -172,7 +172,7 @@ class Pipeline:
             return iter(range(trips))
         if trips not in ENDLESS:
             raise SpecError(f"a loop of {trips!r} trips: use a number, 'all' or 'forever'")
-        if not name:
+        if not isinstance(name, str) or not name:
             raise SpecError("a trip-count loop without a name: leave `name` out, or give it one")
         return self._endless(period or self.default_period or ring_period(self.stages), trips == "all", name)
 
@@ -310,13 +310,14 @@ class _EndlessLoop:
 
     def __init__(self, tracer: Tracer, period: int, bounded: bool, name: str) -> None:
         self._tracer, self._period, self._bounded, self._name = tracer, period, bounded, name
-        self._next, self._number = 0, tracer.new_loop()
+        self._next, self._entry = 0, tracer.entry()
 
     def __iter__(self) -> _EndlessLoop:
+        self._entry = self._tracer.entry()
         return self
 
     def __next__(self) -> Count:
-        if not self._tracer.loop_head(self._name, self._number, self._bounded, self):
+        if not self._tracer.loop_head(self._name, self._entry, self._bounded, self):
             raise StopIteration
         self._next += 1
         return Count(self._next - 1, self._period, self._tracer.count_used)

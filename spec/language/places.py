@@ -74,9 +74,15 @@ def next_within(generator: Any, send: Any, where: Source, watch: Watcher | None 
             )
         return count_lines
 
-    tracing = sys.gettrace()
+    def learn(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and watch is not None:
+            watch.called(frame)
+
+    tracing, profiling = sys.gettrace(), sys.getprofile()
     if tracing is None and watch is not None:
         sys.settrace(called)
+    elif profiling is None and watch is not None:  # under a debugger, or while coverage is measured
+        sys.setprofile(learn)
     try:
         result: op.Operation | None = generator.send(send)
         if result is None:
@@ -87,11 +93,13 @@ def next_within(generator: Any, send: Any, where: Source, watch: Watcher | None 
         return None
     except SpecError:
         raise
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, GeneratorExit) as error:
         raise SpecError(f"{type(error).__name__}: {error}", innermost_user_place(error, where)) from error
     finally:
         if tracing is None:
             sys.settrace(None)
+        elif profiling is None:
+            sys.setprofile(None)
 
 
 BELOW = next_within.__code__

@@ -39,7 +39,8 @@ class Plumbing:
 class Snapshot:
     """laps: of its ring, after so many a state looks the same again. counted: whether the number of an iteration is
     told apart. tokens: by barrier, that of the role's last arrival. watch: told of what must stay as it is. states:
-    those that were on the stack, in order. functions: in whose closures it is looking.
+    those that were on the stack, in order. functions: in whose closures it is looking. again: lists and dicts by id, in
+    order: one that two variables hold is not two that are equal.
     """
 
     laps: int
@@ -48,6 +49,7 @@ class Snapshot:
     watch: Callable[[object, str], None] | None = None
     states: list[PipelineState] = field(default_factory=list)
     functions: set[int] = field(default_factory=set)
+    again: dict[int, tuple[int, object]] = field(default_factory=dict)
 
     def of(self, frame: FrameType | None) -> Hashable:
         """The role's frames from this one on, and what is in their variables. Raises SpecError for a variable that
@@ -58,7 +60,7 @@ class Snapshot:
             place = Source(frame.f_code.co_filename, frame.f_lineno)
             names = sorted(frame.f_locals)
             values = tuple((name, self._normal(frame.f_locals[name], name, place)) for name in names)
-            stack.append((frame.f_code.co_filename, frame.f_code.co_name, frame.f_lasti, values))
+            stack.append((frame.f_code, frame.f_lasti, values))
             frame = frame.f_back
         return tuple(stack)
 
@@ -83,6 +85,10 @@ class Snapshot:
             return value
         if isinstance(value, int | str | bytes | float):
             return (kind, value, self._attributes(value, name, place))
+        if isinstance(value, list | dict):
+            if id(value) in self.again:
+                return ("again", self.again[id(value)][0])
+            self.again[id(value)] = len(self.again), value
         if isinstance(value, tuple | list):
             parts = tuple(self._normal(part, name, place) for part in value)
             return (kind, parts, self._attributes(value, name, place))

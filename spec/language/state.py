@@ -162,6 +162,9 @@ class Count:
             "reduce it first, for example k % stages"
         )
 
+    def __repr__(self) -> str:
+        return str(self._used())
+
     def _divides(self, m: int, operator: str) -> None:
         if m < 1 or self.period % m:
             raise SpecError(

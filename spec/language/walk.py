@@ -21,7 +21,7 @@ from typing import Any
 
 from sm90_verify.spec.errors import Source, SpecError, place_of, place_of_class, placed
 from sm90_verify.spec.language.declarations import RoleDeclaration, check_role, is_own
-from sm90_verify.spec.language.ghost import Ghost
+from sm90_verify.spec.language.ghost import Ghost, answer_of
 from sm90_verify.spec.language.handles import unyieldable
 from sm90_verify.spec.language.pipeline import Pipeline, roles_of, started
 from sm90_verify.spec.language.places import Watcher, innermost_user_place, next_within, user_place, yielding_place
@@ -138,6 +138,7 @@ class _Walk:
         self.replay = answers
         self.replaying = bool(answers)
         self.given: list[Hashable] = []
+        self.chosen: list[Hashable] = []  # of these, the options of choices
         self.last = node
         self.held, self.ghost = self.idle, Ghost()
         self.tokens: dict[str, op.Token] = {}
@@ -220,12 +221,13 @@ class _Walk:
             self._link(node)
         answers = effects_of(operation).answers
         answer = self._answer(answers) if answers else None
+        self.chosen += [answer] if isinstance(operation, op.Choose) else []
         if not self.replaying:
             self.held = self.held.after(operation)
             self.source = yielding_place(self.generator, self.where) if again else self.source
         if isinstance(operation, op.Wait) and answer is not False:
             self.ghost.passed(operation)
-        told = _told(operation, answer)
+        told = answer_of(operation, answer)
         if isinstance(told, op.Token):
             self.tokens[told.barrier] = told
         return told
@@ -296,20 +298,22 @@ class _Walk:
             self.nodes[self.last].successors[self.edge] = index
         self.last, self.edge = index, None
 
-    def new_loop(self) -> int:
-        """The number of a loop without end, in the order in which they begin: one that is entered again is another."""
+    def entry(self) -> Hashable:
+        """How a loop without end is entered: as which one, and after which choices, since what came of them need not
+        be in a variable (`for k in range((yield self.choose(...)))`). One that is entered again is another.
+        """
         self.loops += 1
-        return self.loops
+        return self.loops, tuple(self.chosen) if self.watch is not None else ()
 
-    def loop_head(self, loop: str, number: int, bounded: bool, iterator: object) -> bool:
+    def loop_head(self, loop: str, entry: Hashable, bounded: bool, iterator: object) -> bool:
         """Called by an endless loop before each iteration: whether there is another one."""
         try:
-            return self._head(loop, number, bounded, iterator, sys._getframe(2))
+            return self._head(loop, entry, bounded, iterator, sys._getframe(2))
         except BaseException as error:
             self.over = error
             raise
 
-    def _head(self, loop: str, number: int, bounded: bool, iterator: object, frame: FrameType) -> bool:
+    def _head(self, loop: str, entry: Hashable, bounded: bool, iterator: object, frame: FrameType) -> bool:
         """frame: that which asks the iterator of the loop for the next iteration."""
         self.idle_heads += 1
         if self.idle_heads > 1000:
@@ -323,7 +327,7 @@ class _Walk:
                 watch.head(iterator, frame, user_place(frame, self.where))
             snapshot = Snapshot(self.laps, self.counted, self.tokens, watch.held if watch else None)
             stack = snapshot.of(frame)
-            key = (loop, number, bounded, *self.ended, stack, self.held, self.ghost.key(snapshot.states))
+            key = (loop, entry, bounded, *self.ended, stack, self.held, self.ghost.key(snapshot.states))
             known = self.heads.get(key)
             if known is not None:
                 self._enter(known)
@@ -340,11 +344,3 @@ class _Walk:
         if not more:
             self.ended[loop] = None
         return bool(more)
-
-
-def _told(operation: op.Operation, answer: Hashable) -> Hashable:
-    """The value of the yield."""
-    effects = effects_of(operation)
-    if effects.chooses is not None:
-        return effects.chooses.options[int(str(answer))]
-    return op.Token(effects.signal.barrier) if isinstance(effects.signal, op.Arrive) else answer

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import builtins
 import gc
-import sys
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from opcode import opmap
 from operator import is_
 from types import CodeType, FrameType, FunctionType, GeneratorType, ModuleType
@@ -47,6 +48,8 @@ OUTSIDE = ("open", "input", "id")
 """Built-in functions that answer differently when they are asked again."""
 GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "IMPORT_NAME", "IMPORT_FROM")
 """Instructions that name a variable of the module, or a module, rather than an attribute."""
+ASKING = tuple(opmap[name] for name in ("FOR_ITER", "SEND"))
+"""Where a `for` or a `yield from` asks for what is next."""
 ON_THE_SPOT = tuple(bytes((opmap["JUMP_BACKWARD"], units)) for units in (1, 2))
 """A jump to itself, without and with room for a counter: `while True: pass`, of which no line is told."""
 
@@ -158,6 +161,8 @@ class Watch:
         if named is not None:
             code, variable, part = named
             place = _line(code, variable, GLOBAL, part)
+            if place is None and variable in code.co_varnames:  # of a module that the code imports itself
+                place = _line(code, part, ("LOAD_ATTR", "LOAD_METHOD"))
             if place is None:
                 return
         elif name in self._names:
@@ -203,6 +208,8 @@ class Watch:
         """Called at the head of a loop without end, from the frame that asks it for the next iteration."""
         while frame is not None and frame.f_code is not BELOW:
             self.called(frame)
+            if not is_product(frame.f_code.co_filename) and frame.f_code.co_code[frame.f_lasti] not in ASKING:
+                self._refuse(f"a loop without end that no `for` goes through: {_WRITE}", place)
             frame = frame.f_back
         self.unchanged(place)
         self._heads.append((weakref.ref(loop), place))
@@ -215,11 +222,8 @@ class Watch:
         for ref, place in heads:
             loop = ref()
             if loop is not None and not _goes_through(generator, loop):
-                self._refuse(
-                    "a loop without end inside zip, enumerate, islice or the like, whose state cannot be seen: "
-                    "write `for k in self.loop():` and keep what else changes in variables",
-                    place,
-                )
+                what = "a loop without end inside zip, enumerate, islice or the like, whose state cannot be seen"
+                self._refuse(f"{what}: {_WRITE}", place)
 
     def _refuse(self, what: str, place: Source | None) -> NoReturn:
         self.wrong = SpecError(what, place)
@@ -238,6 +242,7 @@ class Watch:
 
 _Named: TypeAlias = tuple[CodeType, str, str]
 """The code, the variable of its module, and what it means of that if it is another module."""
+_WRITE = "write `for k in self.loop():` and keep what else changes in variables"
 _DEPEND = "let a role depend on its parameters, its local variables and the answers of its yields"
 
 
@@ -275,8 +280,11 @@ def _imported(code: CodeType) -> dict[str, ModuleType]:
         return {}
     from dis import get_instructions
 
-    names = [str(one.argval) for one in get_instructions(code) if one.opname == "IMPORT_NAME"]
-    return {name: sys.modules[name] for name in names if name in sys.modules}
+    found: dict[str, ModuleType] = {}
+    for name in (str(one.argval) for one in get_instructions(code) if one.opname == "IMPORT_NAME"):
+        with suppress(Exception):  # the role will say what is wrong with it
+            found[name] = import_module(name)
+    return found
 
 
 def _variables(where: dict[str, Any], names: tuple[str, ...]) -> Callable[[], Flat]:
