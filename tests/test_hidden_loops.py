@@ -282,3 +282,48 @@ def test_what_a_role_imports_itself_is_looked_at_before(tmp_path, monkeypatch):
     for _ in range(2):
         with pytest.raises(SpecError, match="which need not give the same"):
             check(Lazily())
+
+
+class Kept(Pipeline):
+    """The same bit may be that of another phase."""
+
+    first = 0
+    as_wait = False
+    full = barrier(arrivals=1)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full[0].arrive()
+
+    @role(warps=1)
+    def consumer(self):
+        at = PipelineState.start(1)
+        later = (at + 2).phase
+        kept = self.full[0].wait(at.phase)
+        yield kept
+        for _ in self.forever():
+            yield kept
+            if (yield self.choose("later", self.first, 1 - self.first)):
+                kept = self.full[0].wait(later)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_wait_that_is_kept_is_for_its_phase(first):
+    assert check(Kept(first=first)).verdict == VIOLATED
+
+
+class Bits(Kept):
+    @role(warps=1)
+    def consumer(self):
+        at = PipelineState.start(1)
+        later, bit = (at + 2).phase, at.phase
+        yield self.full[0].wait(bit)
+        for _ in self.forever():
+            yield self.full[0].wait(bit)
+            if (yield self.choose("later", self.first, 1 - self.first)):
+                bit = later
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_bit_that_is_kept_is_that_of_its_phase(first):
+    assert check(Bits(first=first)).verdict == VIOLATED

@@ -69,7 +69,7 @@ class Ghost:
         if not isinstance(wait.phase, op.Token):
             self.observed[wait.barrier] = self.target(wait)
 
-    def key(self, states: Iterable[PipelineState]) -> Hashable:
+    def key(self, states: Iterable[PipelineState | Phase]) -> Hashable:
         """The distances of all waits to come: exact for states that live on, by parity for what is made afresh."""
         exact = tuple(
             (barrier, min(FAR, max(-FAR, state.lap + self.rebase.get((state.lineage, barrier), 0) - last)))

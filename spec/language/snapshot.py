@@ -39,15 +39,15 @@ class Plumbing:
 class Snapshot:
     """laps: of its ring, after so many a state looks the same again. counted: whether the number of an iteration is
     told apart. tokens: by barrier, that of the role's last arrival. watch: told of what must stay as it is. states:
-    those that were on the stack, in order. functions: in whose closures it is looking. again: lists and dicts by id, in
-    order: one that two variables hold is not two that are equal.
+    those and the phases that were on the stack, in order. functions: in whose closures it is looking. again: lists and
+    dicts by id, in order: one that two variables hold is not two that are equal.
     """
 
     laps: int
     counted: bool
     tokens: Mapping[str, op.Token]
     watch: Callable[[object, str], None] | None = None
-    states: list[PipelineState] = field(default_factory=list)
+    states: list[PipelineState | Phase] = field(default_factory=list)
     functions: set[int] = field(default_factory=set)
     again: dict[int, tuple[int, object]] = field(default_factory=dict)
 
@@ -76,11 +76,14 @@ class Snapshot:
             early = min(value.number, value.stages)
             return (kind, value.stages, value.index, value.lap & 1, value.number % ring, early, value.flipped)
         if kind is Phase and len(vars(value)) == 3:  # with no attribute of the user's
+            self.states.append(value)
             return (kind, int(value), value.flipped)
         if kind is Count:
             return (kind, value.key if self.counted or value.observer is None else None)
         if isinstance(value, op.Token):
             return ("token", value.barrier, self.tokens.get(value.barrier) is value)
+        if isinstance(value, op.Wait):  # which is equal to one with the bit of another phase, or an older token
+            return (value, self._normal(value.phase, name, place))
         if isinstance(value, op.Yielded):
             return value
         if isinstance(value, int | str | bytes | float):
