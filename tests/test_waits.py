@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
-from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.flow import just_waited
+from sm90_verify.spec.model.kernel import Node, Program, Threads
+from sm90_verify.spec.ptx import operations as op
 
 
 def explored(pipeline: Pipeline) -> Exploration:
@@ -232,3 +235,41 @@ def test_wait_that_is_lapped() -> None:
     assert "two phases ahead" in violations["phase-lapped"].because
     assert violations["deadlock"].stuck == ("slow",)
     assert explored(Lapped(rounds=1)).violations == {}
+
+
+class MeantEarly(Pipeline):
+    """What a state means is settled at its first wait, also by one that gives up."""
+
+    stages = 1
+    full = barrier(arrivals=1)
+    empty = barrier(arrivals=1)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full[0].arrive()
+        yield self.empty[0].wait(0)
+        yield self.full[0].arrive()
+
+    @role(warps=1)
+    def consumer(self):
+        early, at = PipelineState.start(1), PipelineState.start(1)
+        if not (yield self.full[0].try_wait(early.phase)):
+            yield self.full[0].wait(at.phase)
+            yield self.empty[0].arrive()
+            yield self.full[0].wait((at + 1).phase)
+            yield self.full[0].wait(early.phase)
+
+
+def test_a_wait_that_gave_up_has_said_which_phase_it_means():
+    with pytest.raises(SpecError, match="a wait on full for a phase that this role has already gone beyond"):
+        trace(MeantEarly())
+
+
+def test_what_has_just_been_waited_for_is_so_on_every_way():
+    """A way that joins later takes it back, there and behind."""
+    nodes = [Node(op.Wait("full", 0), Source("x.py", 1), distance=1, successors={None: 1})]
+    for target in (2, 3):
+        nodes.append(Node(op.Fence("proxy_async"), Source("x.py", target), successors={None: target}))
+    nodes.append(Node(op.Arrive("empty"), Source("x.py", 4), successors={None: 1}))
+    program = Program("one", Threads("one", 32, 0, 0), tuple(nodes), "one")
+    assert just_waited(program, 0) == [(), (), (), ()]

@@ -5,9 +5,10 @@ answers that it gets (try_wait, choose, the end of the trip-count loop). Each an
 cannot be copied, a branch replays the role from its start with the answers so far.
 
 Why closing a loop is sound: at the head of an endless loop everything that the rest of the role can depend on is in
-the local variables of the frames on the stack, in the ghosts kept here, and in which loop it is. If all of that has
-been seen before, the role goes on as it did then. A variable that holds anything whose future cannot be read off (an
-iterator, an open file) is refused, and so is a role that changes anything else, or hides the loop: see watch.py.
+the local variables of the frames on the stack, in the ghosts kept here, and in which loop it is and after which choices
+it was entered, for what was chosen need not be in a variable. If all of that has been seen before, the role goes on as
+it did then. A variable that holds anything whose future cannot be read off (an iterator, an open file) is refused, and
+so is a role that changes anything else, or hides the loop: see watch.py.
 """
 
 from __future__ import annotations
