@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sm90_verify.engines.combine import combine
@@ -51,7 +52,10 @@ def check(
     specification without a meaning, an unknown property or engine, a question that the engine cannot be asked, and a
     bound that none of the engines heeds.
     """
-    properties = (properties,) if isinstance(properties, str) else tuple(properties)
+    properties = (properties,) if isinstance(properties, str) else properties
+    if not isinstance(properties, Sequence):
+        raise SpecError(f"properties={properties!r}: give a list of ids, () for all")
+    properties = tuple(properties)
     question = Question(Subject(kernel_of(pipeline)), properties, limit, timeout, memory, reduced)
     return _ask(question, engine, command)
 
@@ -82,8 +86,9 @@ def check_machine(
 def _ask(question: Question, words: str, command: str) -> Result:
     """The same question to all engines, one after the other."""
     start = time.perf_counter()
-    if any(value < 0 for value in (question.limit, question.timeout, question.memory)):
-        raise SpecError("a bound below 0: use 0 for none")
+    _must_be_numbers(question)
+    if not isinstance(words, str):
+        raise SpecError(f"no engine {words!r}: use {', '.join(ENGINES)}, or several joined by +")
     unknown = [property for property in question.properties if property not in PROPERTIES]
     if unknown:
         raise SpecError(f"unknown property {unknown[0]!r}: use one of {', '.join(PROPERTIES)}")
@@ -111,6 +116,15 @@ def _ask(question: Question, words: str, command: str) -> Result:
         reduced=answer.reduced,
         shortest=answer.shortest,
     )
+
+
+def _must_be_numbers(question: Question) -> None:
+    for name, value in (("limit", question.limit), ("timeout", question.timeout), ("memory", question.memory)):
+        kind, what = (int | float, "number") if name == "timeout" else (int, "whole number")
+        if not isinstance(value, kind) or (isinstance(value, float) and isnan(value)):
+            raise SpecError(f"{name}={value!r}: give a {what}, 0 for no bound")
+        if value < 0:
+            raise SpecError(f"{name}={value!r}, a bound below 0: use 0 for none")
 
 
 def _must_have(subject: Subject, engine: Engine) -> None:

@@ -214,6 +214,8 @@ class Array:
         if not isinstance(at, PipelineState | Count | int):
             raise SpecError(f"{self.name}[{at!r}]: index it with a pipeline state or a number")
         index, tag = (at.index, at.tag) if isinstance(at, PipelineState) else (at.__index__(), None)
+        if self.slots == 0:
+            raise SpecError(f"{self.name}[{index}]: {self.name} has no slot with these parameters")
         if not 0 <= index < self.slots:
             raise SpecError(f"{self.name}[{index}]: it has {self.slots} slots, 0 to {self.slots - 1}")
         return self._get(index, tag)

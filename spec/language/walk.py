@@ -45,6 +45,8 @@ def trace(pipeline: Pipeline) -> Kernel:
     """The kernel that a pipeline describes, the programs of its roles in declaration order; raises SpecError for what
     is wrong in every schedule, see spec.model.validate.
     """
+    if not isinstance(pipeline, Pipeline):
+        raise SpecError(f"a {type(pipeline).__name__} is no pipeline: give trace an instance, such as Ring(stages=2)")
     programs: list[Program] = []
     watch: Watcher | None = None
     if is_own(type(pipeline)):

@@ -1,0 +1,60 @@
+"""What check and trace are given and cannot mean anything: refused with a SpecError that says what to give."""
+
+from __future__ import annotations
+
+import pytest
+
+from sm90_verify import Pipeline, SpecError, barrier, check, role, trace
+
+
+class Once(Pipeline):
+    full = barrier(arrivals=1, slots=1)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full.arrive()
+
+    @role(warps=1)
+    def consumer(self):
+        yield self.full.wait(0)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"limit": "3"}, "limit='3': give a whole number, 0 for no bound"),
+        ({"limit": 2.5}, "limit=2.5: give a whole number, 0 for no bound"),
+        ({"memory": 1e9}, "memory=1000000000.0: give a whole number, 0 for no bound"),
+        ({"timeout": "3"}, "timeout='3': give a number, 0 for no bound"),
+        ({"timeout": float("nan")}, "timeout=nan: give a number, 0 for no bound"),
+        ({"timeout": -0.5}, "timeout=-0.5, a bound below 0: use 0 for none"),
+        ({"engine": None}, "no engine None: use search, order, smt, or several joined by +"),
+        ({"properties": None}, "properties=None: give a list of ids, () for all"),
+        ({"properties": [3]}, "unknown property 3: use one of deadlock, "),
+    ],
+)
+def test_a_question_of_the_wrong_kind(given, said):
+    with pytest.raises(SpecError) as error:
+        check(Once(), **given)
+    assert str(error.value).startswith(said)
+
+
+@pytest.mark.parametrize("given", [trace(Once()), Once, None, 3])
+def test_only_a_pipeline_is_traced(given):
+    """In one line: a kernel's repr is thousands of characters."""
+    with pytest.raises(SpecError, match=f"^a {type(given).__name__} is no pipeline: give trace an instance") as error:
+        trace(given)
+    assert len(str(error.value)) < 120
+
+
+class NoSlot(Pipeline):
+    full = barrier(arrivals=1)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full[0].arrive()
+
+
+def test_a_declaration_without_slots_has_none_to_name():
+    with pytest.raises(SpecError, match=r"full\[0\]: full has no slot with these parameters$"):
+        trace(NoSlot(stages=0))
