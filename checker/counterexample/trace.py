@@ -16,6 +16,7 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.machine import COPIES, Action, Check, Location, Machine, Variable
 from sm90_verify.spec.model.words import unlike
 from sm90_verify.spec.ptx.expr import evaluate
+from sm90_verify.spec.ptx.needs import SEEN
 
 State = dict[str, int]
 
@@ -107,25 +108,35 @@ def make_trace(
     else:
         told = [check for check in run.violated if (check.property, check.because) == (property, because)]
         because = reason(told[0], run.last) if told else because
-    trace = Trace(property, because, tuple(steps), blocked, _about_to(machine, run, because))
+    trace = Trace(property, because, tuple(steps), blocked, _ahead(machine, run, property, because))
     if not shows_again(machine, trace):
         raise AssertionError(f"the trace of {property} does not reproduce it")
     return trace
 
 
-def _about_to(machine: Machine, run: MachineRun, because: str) -> tuple[TraceStep, ...]:
-    """What roles that the sentence names, other than that of the last step, are about to do to the same objects."""
-    if not run.steps:
-        return ()
-    last, said = run.steps[-1].action, because.replace(",", " ").split()
-    touched = set(step_of(machine, last, {}).things)
+def _ahead(machine: Machine, run: MachineRun, property: str, because: str) -> tuple[TraceStep, ...]:
+    """What belongs to the violation and is still ahead when the trace ends: what roles that the sentence names, other
+    than that of the last step, are about to do to the same objects; and the waits that it is wrong to stand at.
+    """
+    last = run.steps[-1].action if run.steps else None
+    touched = set(step_of(machine, last, {}).things) if last else set()
+    said = because.replace(",", " ").split()
     found = []
     for role in machine.roles:
         place = role.locations[run.last[role.counter]]
-        if role.name != last.role and role.name in said and touched & set(place.things):
+        conflicts = last is not None and role.name != last.role and role.name in said and touched & set(place.things)
+        if conflicts or (place.waits_for and _stands_wrong(place, run.last, property, because)):
             file, line, kind = place.source.file, place.source.line, _kind(place)
             found.append(TraceStep(role.name, place.op, place.object, file, line, kind=kind, things=place.things))
     return tuple(found)
+
+
+def _stands_wrong(place: Location, state: State, property: str, because: str) -> bool:
+    """Whether a check of the place itself is what is violated; that of a phase nobody saw is about the wait before."""
+    return property != SEEN.property and any(
+        check.property == property and evaluate(check.when, state) and reason(check, state) == because
+        for check in place.checks
+    )
 
 
 def known_again(machine: Machine, trace: Trace) -> Trace:
@@ -134,9 +145,9 @@ def known_again(machine: Machine, trace: Trace) -> Trace:
     """
     actions = {action.name: index for index, action in enumerate(machine.actions)}
     run = execute(machine, [actions[step.action] for step in trace.steps])
-    told = [step_of(machine, machine.actions[actions[step.action]], {}) for step in trace.steps]
-    steps = [replace(step, kind=one.kind, things=one.things) for step, one in zip(trace.steps, told, strict=True)]
-    return replace(trace, steps=tuple(steps), next=_about_to(machine, run, trace.because))
+    known = [step_of(machine, machine.actions[actions[step.action]], {}) for step in trace.steps]
+    steps = [replace(step, kind=one.kind, things=one.things) for step, one in zip(trace.steps, known, strict=True)]
+    return replace(trace, steps=tuple(steps), next=_ahead(machine, run, trace.property, trace.because))
 
 
 def _kind(place: Location) -> StepKind:

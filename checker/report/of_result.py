@@ -97,16 +97,19 @@ def _excerpt(trace: Trace, file: str, blamed: int, role: str) -> Excerpt:
 
 
 def _schedule(told: Trace, taken: int, every_step: bool) -> ScheduleTable:
-    """Steps beyond those that were taken are what comes next."""
+    """Steps beyond those that were taken are what comes next. A race is between two steps; other violations are at one,
+    which may be one that comes next.
+    """
     chosen = tuple(range(len(told.steps))) if every_step else that_matter(told)
-    rows = tuple(_row(told.steps[index], index + 1, taken) for index in chosen)
+    ahead = told.property != "race" and guilty_step(told) == taken
+    rows = tuple(_row(told.steps[index], index + 1, taken, taken + ahead) for index in chosen)
     return ScheduleTable(rows, len(told.steps) - len(rows))
 
 
-def _row(step: TraceStep, number: int, taken: int) -> ScheduleRow:
+def _row(step: TraceStep, number: int, taken: int, violating: int) -> ScheduleRow:
     does = f"{step.op} {step.object}".strip()
     shown = number if number <= taken else 0
-    return ScheduleRow(shown, number >= taken, step.line, step.role, does, _changes(step))
+    return ScheduleRow(shown, number >= violating, step.line, step.role, does, _changes(step))
 
 
 def _changes(step: TraceStep) -> str:
