@@ -31,12 +31,14 @@ ROOT = Path(__file__).resolve().parents[1]
 MEMORY = 8 << 30
 LANGUAGE = "control_flow language declarations program"
 ORDER = "order_conditions order_range"
+VALIDATE = "validate validate_threads validate_memory validate_copies"
 LOG = "log_rules log_machine"
 MODELS = (
-    "reduction balanced cluster_memory barrier_bytes corpus thresholds kernels validate order search livelock symmetry"
+    f"reduction balanced cluster_memory barrier_bytes corpus thresholds kernels {VALIDATE} order search livelock "
+    "symmetry"
 )
-ORDERS = "order barrier_bytes cluster corpus validate"
-LOGS = "log log_format validate"
+ORDERS = f"order barrier_bytes cluster corpus {VALIDATE}"
+LOGS = "log log_format validate_logs"
 TABLE = {
     "spec/model/flow.py": ("control program waits", MODELS),
     "spec/model/mbarriers.py": ("waits balanced reduction", MODELS),
@@ -51,8 +53,8 @@ TABLE = {
     "spec/language/ghost.py": ("ghost waits program", MODELS),
     "spec/language/places.py": (f"places {LANGUAGE}", MODELS),
     "spec/language/snapshot.py": (f"{LANGUAGE} state", MODELS),
-    "spec/model/validate.py": ("declarations language validate handmade", MODELS),
-    "spec/model/handmade.py": ("handmade", "gate_fuzz annotate validate closed_union"),
+    "spec/model/validate.py": (f"declarations language {VALIDATE} handmade", MODELS),
+    "spec/model/handmade.py": ("handmade", f"gate_fuzz annotate {VALIDATE} closed_union"),
     "spec/ptx/misfit.py": ("closed_union handmade", "gate_fuzz"),
     "checker/counterexample/waiting.py": ("waiting", "livelock cli report"),
     "spec/model/barrier_bytes.py": ("barrier_bytes", MODELS),
