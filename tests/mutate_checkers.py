@@ -30,7 +30,7 @@ from equivalent_changes import EQUIVALENT
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY = 8 << 30
 LANGUAGE = "control_flow language declarations program"
-ORDER = "order_conditions order_range"
+ORDER = "order_conditions order_enough order_answers order_range"
 VALIDATE = "validate validate_threads validate_memory validate_copies"
 LOG = "log_rules log_machine"
 MODELS = (
@@ -85,7 +85,7 @@ TABLE = {
     "checker/engines/order/plan.py": (ORDER, ORDERS),
     "checker/engines/order/planner.py": (ORDER, ORDERS),
     "checker/engines/order/progress.py": (ORDER, ORDERS),
-    "checker/engines/order/recur.py": ("order_recur order_conditions", ORDERS),
+    "checker/engines/order/recur.py": ("order_recur order_conditions order_enough order_answers", ORDERS),
     "checker/engines/order/run.py": (ORDER, ORDERS),
     "checker/engines/order/schedule.py": (ORDER, ORDERS),
     "checker/engines/order/signals.py": (ORDER, ORDERS),

@@ -1,0 +1,101 @@
+"""What the order engine leaves open, and which properties a program could violate at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from sm90_verify.engines.order import order
+from sm90_verify.result import UNDETERMINED
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
+
+
+class EndsWithoutItsWait(Pipeline):
+    cluster = "2x1"
+
+    @role(warps=1)
+    def warp(self, me):
+        yield self.cluster_arrive()
+        if me.cta == 0:
+            yield self.cluster_wait()
+
+
+class GivesAfterTaking(Pipeline):
+    registers = 168
+
+    @role(warpgroups=1)
+    def gives(self):
+        yield self.setmaxnreg_dec(40)
+
+    @role(warpgroups=1)
+    def takes(self):
+        yield self.setmaxnreg_inc(232)
+        yield self.setmaxnreg_dec(168)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "words"),
+    [
+        (EndsWithoutItsWait(), "ends between barrier.cluster.arrive and its wait"),
+        (GivesAfterTaking(), "the order in which setmaxnreg requests are granted may matter"),
+    ],
+    ids=lambda one: one.name if isinstance(one, Pipeline) else "",
+)
+def test_what_is_left_open(pipeline, words):
+    said = order(trace(pipeline))
+    assert (said.verdict, words in said.why) == (UNDETERMINED, True)
+
+
+class Words(Pipeline):
+    """One role that does what `words` say; `over` lies in the bytes of the barrier `dead`."""
+
+    words = ""
+    strict = False
+    p = barrier(arrivals=1)
+    dead = barrier(initialised=False)
+    a = tile(bytes=64)
+    over = tile(bytes=64, shares="dead")
+
+    @role(warps=1)
+    def one(self):
+        for word in self.words.split():
+            match word:
+                case "arrive":
+                    yield self.p.arrive()
+                case "wait":
+                    yield self.p.wait(1)
+                case "expect":
+                    yield self.p.expect_tx(16)
+                case "load":
+                    yield self.a.load(signals=self.p)
+                case "write":
+                    yield self.a.write()
+                case "tag":
+                    yield self.a.write(tag=1)
+                case "over":
+                    yield self.over.write()
+                case "sync":
+                    yield self.named_sync(1, 32)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("", ""),
+        ("arrive", "arrival-count"),
+        ("wait", "phase-lapped"),
+        ("arrive wait", "phase-lapped arrival-count unobserved-phase"),
+        ("expect", "tx-count"),
+        ("load", "race tx-count exit-hazard"),
+        ("load write", "race tx-count missing-fence exit-hazard"),
+        ("write", "race"),
+        ("tag", "race stale-read"),
+        ("over", "race barrier-init"),
+        ("sync", "named-barrier"),
+    ],
+)
+def test_what_a_program_could_violate_at_all(words, expected):
+    assert order(trace(Words(words=words))).applies == ("deadlock", *expected.split())
+    strict = order(trace(Words(words=words, strict=True))).applies
+    assert set(strict) == {"deadlock", "exit-hazard", *expected.split()}
