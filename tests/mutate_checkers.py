@@ -56,7 +56,7 @@ TABLE = {
     "spec/model/validate.py": (f"declarations language {VALIDATE} handmade", MODELS),
     "spec/model/handmade.py": ("handmade", f"gate_fuzz annotate {VALIDATE} closed_union"),
     "spec/ptx/misfit.py": ("closed_union handmade", "gate_fuzz"),
-    "checker/counterexample/waiting.py": ("waiting", "livelock cli report"),
+    "checker/counterexample/waiting.py": ("waiting", "livelock cli cli_replay report"),
     "spec/model/barrier_bytes.py": ("barrier_bytes", MODELS),
     "spec/model/state_checks.py": ("state_checks cluster_memory", MODELS),
     "spec/ptx/mbarrier.py": ("log_rules hopper", MODELS),
