@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MEMORY = 8 << 30
 LANGUAGE = "control_flow language declarations program"
 ORDER = "order_conditions order_enough order_answers order_range"
+ANNOTATE = "annotate annotate_faults annotate_refusals"
 VALIDATE = "validate validate_threads validate_memory validate_copies"
 LOG = "log_rules log_machine"
 MODELS = (
@@ -48,13 +49,13 @@ TABLE = {
     "spec/model/decisions.py": ("program control", MODELS),
     "spec/model/compile.py": ("state_checks program cluster_memory", MODELS),
     "spec/model/structure.py": ("balanced waits", MODELS),
-    "spec/model/annotate.py": ("annotate", MODELS),
-    "spec/language/walk.py": (f"{LANGUAGE} state annotate", MODELS),
+    "spec/model/annotate.py": (ANNOTATE, MODELS),
+    "spec/language/walk.py": (f"{LANGUAGE} state {ANNOTATE}", MODELS),
     "spec/language/ghost.py": ("ghost waits program", MODELS),
     "spec/language/places.py": (f"places {LANGUAGE}", MODELS),
     "spec/language/snapshot.py": (f"{LANGUAGE} state", MODELS),
     "spec/model/validate.py": (f"declarations language {VALIDATE} handmade", MODELS),
-    "spec/model/handmade.py": ("handmade", f"gate_fuzz annotate {VALIDATE} closed_union"),
+    "spec/model/handmade.py": ("handmade", f"gate_fuzz {ANNOTATE} {VALIDATE} closed_union"),
     "spec/ptx/misfit.py": ("closed_union handmade", "gate_fuzz"),
     "checker/counterexample/waiting.py": ("waiting", "livelock cli cli_replay report"),
     "spec/model/barrier_bytes.py": ("barrier_bytes", MODELS),
