@@ -1,19 +1,9 @@
-"""What an operation means is written once: its effects are what the engines go by, and no sentence stands twice."""
+"""What an operation means is written once: its effects are what the engines go by."""
 
 from __future__ import annotations
 
-import ast
-import re
-import shutil
-import subprocess
-import sys
-from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from sm90_verify.engines.order.outcome import applicable
 from sm90_verify.engines.order.planner import make_plan
 from sm90_verify.evidence.mutation.behaviour import shown_of
 from sm90_verify.mutation.stream import default_answer, has_answer
@@ -24,13 +14,11 @@ from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.flow import blocks_inside, is_local, kind_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Threads
 from sm90_verify.spec.model.layout import Layout, Region
-from sm90_verify.spec.ptx import needs
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import NOTHING, Begun, Copies, Effects, Ends, effects_of
 from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.memory import Access, as_read, as_write
 
-ROOT = Path(__file__).resolve().parent.parent
 X, Y = Access("x", "shared", 0, 64, False, "generic"), Access("y", "shared", 64, 128, False, "generic")
 OVER = as_write(X, "generic")
 FAST, INTO = as_read(X, "async"), as_write(Y, "async")
@@ -138,8 +126,6 @@ def test_effects_belong_to_a_record_and_not_to_its_value():
     assert effects_of(waits[0]) is effects_of(waits[0])
 
 
-# ---------------------------------------------------------------- readers
-
 BUSY = Held(
     mma=((FAST,),),
     fresh_mma=(FAST._replace(object="w"),),
@@ -244,271 +230,3 @@ def test_mutations_and_annotations_go_by_the_effects(operation):
     assert isinstance(default_answer(operation), op.Token) == isinstance(operation, op.Arrive)
     shows = effects.registers is not None or (effects.begins and effects.signal is None)
     assert (shown_of("one", operation) is not None) == bool(shows)
-
-
-# ---------------------------------------------------------------- needs
-
-ALL = {name: need for name, need in vars(needs).items() if isinstance(need, needs.Need)}
-
-
-def test_properties_are_read_off_needs():
-    said = {
-        "a read": (op.Touch("read", (X,), ("t",)), {"race", "stale-read"}),
-        "any data": (op.Touch("read", (X,), (None,)), {"race"}),
-        "a copy": (op.Load(INTO, "full", 64, "t"), {"race", "tx-count", "exit-hazard"}),
-        "an arrival": (op.Arrive("full"), {"arrival-count"}),
-        "an init": (op.Init("full", 1), {"barrier-init"}),
-        "bytes": (op.Transaction("full", 64), {"tx-count"}),
-        "a wait": (op.Wait("full", 0), {"phase-lapped"}),
-        "bar.sync": (op.NamedSync(1, 32), {"named-barrier"}),
-        "registers": (op.Setmaxnreg(40, "dec"), {"register-pool"}),
-        "a fence": (op.Fence("proxy_async"), set()),
-    }
-    for operation, properties in said.values():
-        assert set(needs.properties_of(operation)) == properties
-        assert set(applicable(kernel_of(operation))) == {"deadlock", *properties}
-
-
-def test_every_need_is_read():
-    text = "\n".join(path.read_text() for package in ("spec", "checker") for path in (ROOT / package).rglob("*.py"))
-    for name in ALL:
-        assert re.search(rf"\b{name}\.(said|unmet)\(", text) or name in ("LANDED", "TAKEN"), name
-
-
-SINKS = {"Illegal", "Check", "Need", "Violation", "Failure", "fail", "diverge", "suspect", "said", "unmet", "format"}
-
-
-def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Every literal that becomes a `because`: given to what makes violations, or to a name `because` or `said`."""
-    for node in ast.walk(tree):
-        found: list[ast.expr] = []
-        if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            found = [*node.args, *(word.value for word in node.keywords)] if name in SINKS else []
-            found += [word.value for word in node.keywords if word.arg == "because"]
-        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("because", "said", "why"):
-            found = [node.value]
-        for value in found:
-            yield from literals(value)
-
-
-def literals(value: ast.expr) -> Iterator[tuple[int, str]]:
-    """Strings and f-strings in an expression, each as a whole."""
-    text = literal(value)
-    if text:
-        yield value.lineno, text
-    else:
-        for part in ast.iter_child_nodes(value):
-            if isinstance(part, ast.expr):
-                yield from literals(part)
-
-
-def literal(node: ast.AST) -> str:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
-    return ""
-
-
-def skeleton(text: str) -> str:
-    """The words without what they are about."""
-    return " ".join(re.sub(r"\W+", " ", re.sub(r"\{[^}]*\}", " ", text)).split())
-
-
-def twice(sources: dict[str, str]) -> list[list[str]]:
-    """Sentences of at least four words that several places say."""
-    said: dict[str, dict[str, None]] = defaultdict(dict)
-    for path, text in sources.items():
-        for line, sentence in sentences(ast.parse(text)):
-            if len(skeleton(sentence).split()) >= 4:
-                said[skeleton(sentence)][f"{path}:{line}"] = None
-    return [list(places) for places in said.values() if len(places) > 1]
-
-
-def test_no_sentence_stands_twice():
-    sources = {
-        str(path.relative_to(ROOT)): path.read_text()
-        for package in ("spec", "checker")
-        for path in sorted((ROOT / package).rglob("*.py"))
-    }
-    assert twice(sources) == []
-
-
-def test_a_sentence_that_stands_twice_is_found():
-    one = 'Illegal("race", when, f"nothing orders {mine} by {role} after that")'
-    other = 'because = f"{x}: nothing orders {y} by {z} after that"'
-    assert twice({"a.py": one, "b.py": other}) == [["a.py:1", "b.py:1"]]
-    assert twice({"a.py": one, "b.py": "because = NEED.said(role=role)"}) == []
-
-
-# ---------------------------------------------------------------- the exercise
-
-ADDED = {
-    "spec/ptx/operations.py": (
-        (
-            "@dataclass(frozen=True)\nclass Group(Yielded):",
-            '''@dataclass(frozen=True)
-class Reduce(Yielded):
-    """cp.reduce.async.bulk (9.7.9.25.4.2): adds what it reads to its destination. To global memory it is in a bulk
-    group; into the shared memory of a CTA of the cluster it gives its bytes to a barrier there.
-    """
-
-    source: Access
-    destination: Access
-    tag: Hashable = None
-    barrier: str = ""
-    leaves: Hashable = None
-
-
-@dataclass(frozen=True)
-class Group(Yielded):''',
-        ),
-        ("    | Setmaxnreg\n)", "    | Setmaxnreg\n    | Reduce\n)"),
-    ),
-    "spec/ptx/effects.py": (
-        (
-            "        case op.Group():\n            return _group(operation)\n",
-            """        case op.Reduce():
-            return _reduce(operation)
-        case op.Group():
-            return _group(operation)
-""",
-        ),
-        (
-            "def _touch(",
-            """def _reduce(reduce: op.Reduce) -> Effects:
-    source, into = reduce.source, reduce.destination
-    until: Until = "landed" if reduce.barrier else "bulk_group"
-    begins = Begun(source, "async read", until, (reduce.tag,)), Begun(into, "async write", until)
-    if not reduce.barrier:
-        return Effects(begins)
-    return Effects(begins, ((Copies(into, reduce.barrier, into.stop - into.start, 1, source), reduce.leaves),))
-
-
-def _touch(""",
-        ),
-    ),
-    "spec/model/words.py": (
-        (
-            "        case op.Group():\n            return _group(node",
-            """        case op.Reduce():
-            return f"reduce {tag_text(node.operation.tag)}".rstrip(), node.operation.destination.object
-        case op.Group():
-            return _group(node""",
-        ),
-    ),
-    "spec/language/handles.py": (
-        (
-            "    def _tag(self, tag: Hashable) -> Hashable:\n        return plain_tag(self",
-            '''    def reduce(
-        self, to: Tile, signals: Barrier | None = None, tag: Hashable = None, leaves: Hashable = None
-    ) -> op.Operation:
-        """cp.reduce.async.bulk: adds this buffer to `to`."""
-        source, destination = as_read(self.access, "async"), as_write(one_tile(to).access, "async")
-        barrier = "" if signals is None else signals.name
-        return self._owner.created(op.Reduce(source, destination, self._tag(tag), barrier, leaves))
-
-    def _tag(self, tag: Hashable) -> Hashable:
-        return plain_tag(self''',
-        ),
-    ),
-}
-"""All that cp.reduce.async.bulk takes: by file, what is replaced by what."""
-PROGRAMS = """
-from sm90_verify.engines.check import check
-from sm90_verify.spec.language.declarations import barrier, role, tile
-from sm90_verify.spec.language.pipeline import Pipeline
-
-
-class ToGlobal(Pipeline):
-    x = tile(bytes=1024)
-    out = tile(bytes=1024, space="global")
-    waits = True
-    fences = True
-
-    @role(warps=1)
-    def adder(self):
-        for k in range(2):
-            yield self.x.write(tag=k)
-            if self.fences:
-                yield self.fence_proxy_async()
-            yield self.x[0].reduce(self.out[0], tag=k)
-            yield self.bulk_commit()
-            if self.waits:
-                yield self.bulk_wait(0)
-        yield self.bulk_wait(0)
-
-
-class ToCluster(Pipeline):
-    cluster = "2x1"
-    x = tile(bytes=1024)
-    acc = tile(bytes=1024)
-    full = barrier(arrivals=1)
-    back = barrier(arrivals=32)
-    answers = True
-    waits = True
-
-    @role(warps=1, ctas=(0,))
-    def sender(self):
-        yield self.x.write(tag="a")
-        yield self.fence_proxy_async()
-        yield self.x[0].reduce(self.acc[0].on(1), self.full[0].on(1), tag="a", leaves="sum")
-        if self.answers:
-            yield self.back[0].wait(0)
-        yield self.x.write(tag="b")
-        if not self.answers:
-            yield self.back[0].wait(0)
-
-    @role(warps=1, ctas=(1,))
-    def receiver(self):
-        yield self.full[0].arrive_expect_tx(1024)
-        if self.waits:
-            yield self.full[0].wait(0)
-        yield self.acc[0].read(tag="sum")
-        if not self.waits:
-            yield self.full[0].wait(0)
-        yield self.back[0].on(0).arrive(32)
-
-
-for name, pipeline in {
-    "global": ToGlobal(),
-    "overwrites its source": ToGlobal(waits=False),
-    "no fence": ToGlobal(fences=False),
-    "cluster": ToCluster(),
-    "overwrites what is sent": ToCluster(answers=False),
-    "reads too early": ToCluster(waits=False),
-}.items():
-    for engine in ("search", "order", "smt"):
-        result = check(pipeline, engine=engine)
-        print(name, engine, result.verdict, result.trace.property if result.trace else "", sep="|")
-"""
-VERDICTS = {
-    "global": "proved|",
-    "overwrites its source": "violated|race",
-    "no fence": "violated|missing-fence",
-    "cluster": "proved|",
-    "overwrites what is sent": "violated|race",
-    "reads too early": "violated|race",
-}
-
-
-def test_a_new_operation_takes_four_files_and_every_engine_decides_it(tmp_path):
-    """cp.reduce.async.bulk, which is like a store here and like a load there, and reads and writes as neither does."""
-    assert len(ADDED) <= 4
-    for package in ("spec", "checker", "kernels", ".types"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, tmp_path / package, symlinks=True, ignore=ignored)
-    for file, changes in ADDED.items():
-        text = (tmp_path / file).read_text()
-        for before, after in changes:
-            assert text.count(before) == 1, (file, before)
-            text = text.replace(before, after)
-        (tmp_path / file).write_text(text)
-    (tmp_path / "programs.py").write_text(PROGRAMS)
-    environment = {"PYTHONPATH": str(tmp_path / ".types"), "PATH": ""}
-    command = [sys.executable, "programs.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    said = {tuple(line.split("|")[:2]): line.split("|", 2)[2] for line in done.stdout.splitlines()}
-    assert said == {(name, engine): VERDICTS[name] for name in VERDICTS for engine in ("search", "order", "smt")}
