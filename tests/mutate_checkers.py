@@ -33,7 +33,8 @@ LANGUAGE = "control_flow language declarations program"
 ORDER = "order_conditions order_enough order_answers order_range"
 ANNOTATE = "annotate annotate_faults annotate_refusals"
 VALIDATE = "validate validate_threads validate_memory validate_copies"
-LOG = "log_rules log_machine"
+LOG_RULES = "log_rules log_early log_edited"
+LOG = f"{LOG_RULES} log_machine"
 MODELS = (
     f"reduction balanced cluster_memory barrier_bytes corpus thresholds kernels {VALIDATE} order search livelock "
     "symmetry"
@@ -60,7 +61,7 @@ TABLE = {
     "checker/counterexample/waiting.py": ("waiting", "livelock cli cli_replay report"),
     "spec/model/barrier_bytes.py": ("barrier_bytes", MODELS),
     "spec/model/state_checks.py": ("state_checks cluster_memory", MODELS),
-    "spec/ptx/mbarrier.py": ("log_rules hopper", MODELS),
+    "spec/ptx/mbarrier.py": (f"{LOG_RULES} hopper", MODELS),
     "spec/ptx/cluster.py": ("cluster_memory claims", MODELS),
     "spec/ptx/registers.py": ("registers", MODELS),
     "spec/language/layout.py": ("asynchronous declarations", MODELS),
