@@ -32,11 +32,12 @@ MEMORY = 8 << 30
 LANGUAGE = "control_flow language declarations program"
 ORDER = "order_conditions order_enough order_answers order_range"
 ANNOTATE = "annotate annotate_faults annotate_refusals"
+LIVELOCK = "livelock livelock_by_hand landing"
 VALIDATE = "validate validate_threads validate_memory validate_copies"
 LOG_RULES = "log_rules log_early log_edited"
 LOG = f"{LOG_RULES} log_machine"
 MODELS = (
-    f"reduction balanced cluster_memory barrier_bytes corpus thresholds kernels {VALIDATE} order search livelock "
+    f"reduction balanced cluster_memory barrier_bytes corpus thresholds kernels {VALIDATE} order search {LIVELOCK} "
     "symmetry"
 )
 ORDERS = f"order barrier_bytes cluster corpus {VALIDATE}"
@@ -58,7 +59,7 @@ TABLE = {
     "spec/model/validate.py": (f"declarations language {VALIDATE} handmade", MODELS),
     "spec/model/handmade.py": ("handmade", f"gate_fuzz {ANNOTATE} {VALIDATE} closed_union"),
     "spec/ptx/misfit.py": ("closed_union handmade", "gate_fuzz"),
-    "checker/counterexample/waiting.py": ("waiting", "livelock cli cli_replay report"),
+    "checker/counterexample/waiting.py": ("waiting", f"{LIVELOCK} cli cli_replay report"),
     "spec/model/barrier_bytes.py": ("barrier_bytes", MODELS),
     "spec/model/state_checks.py": ("state_checks cluster_memory", MODELS),
     "spec/ptx/mbarrier.py": (f"{LOG_RULES} hopper", MODELS),
@@ -67,14 +68,14 @@ TABLE = {
     "spec/language/layout.py": ("asynchronous declarations", MODELS),
     "spec/model/variables.py": ("program waits", MODELS),
     "checker/engines/search/bounds.py": ("search_conditions search", MODELS),
-    "checker/engines/search/engine.py": ("search_conditions livelock engines", MODELS),
-    "checker/engines/search/explore.py": ("search_conditions livelock search", MODELS),
-    "checker/engines/search/packed.py": ("search_conditions livelock search", MODELS),
-    "checker/engines/search/reached.py": ("search_conditions livelock search symmetry reduction", MODELS),
+    "checker/engines/search/engine.py": (f"search_conditions {LIVELOCK} engines", MODELS),
+    "checker/engines/search/explore.py": (f"search_conditions {LIVELOCK} search", MODELS),
+    "checker/engines/search/packed.py": (f"search_conditions {LIVELOCK} search", MODELS),
+    "checker/engines/search/reached.py": (f"search_conditions {LIVELOCK} search symmetry reduction", MODELS),
     "checker/engines/search/read_python.py": ("readings search_conditions", MODELS),
     "checker/engines/search/reduction.py": ("balanced reduction", MODELS),
     "checker/engines/search/symmetry.py": ("symmetry", MODELS),
-    "checker/engines/search/exchange.py": ("search_conditions symmetry livelock search", MODELS),
+    "checker/engines/search/exchange.py": (f"search_conditions symmetry {LIVELOCK} search", MODELS),
     "checker/engines/order/__init__.py": (ORDER, ORDERS),
     "checker/engines/order/counts.py": (ORDER, ORDERS),
     "checker/engines/order/ctas.py": (ORDER, ORDERS),
