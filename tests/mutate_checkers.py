@@ -68,7 +68,7 @@ TABLE = {
     "spec/language/layout.py": ("asynchronous declarations", MODELS),
     "spec/model/variables.py": ("program waits", MODELS),
     "checker/engines/search/bounds.py": ("search_conditions search", MODELS),
-    "checker/engines/search/engine.py": (f"search_conditions {LIVELOCK} engines", MODELS),
+    "checker/engines/search/engine.py": (f"search_conditions {LIVELOCK} engines engine_answers", MODELS),
     "checker/engines/search/explore.py": (f"search_conditions {LIVELOCK} search", MODELS),
     "checker/engines/search/packed.py": (f"search_conditions {LIVELOCK} search", MODELS),
     "checker/engines/search/reached.py": (f"search_conditions {LIVELOCK} search symmetry reduction", MODELS),
