@@ -33,11 +33,12 @@ LANGUAGE = "control_flow language declarations program"
 ORDER = "order_conditions order_enough order_answers order_range"
 ANNOTATE = "annotate annotate_faults annotate_refusals"
 LIVELOCK = "livelock livelock_by_hand landing"
+SEARCH = "search reduced_search traces"
 VALIDATE = "validate validate_threads validate_memory validate_copies"
 LOG_RULES = "log_rules log_early log_edited"
 LOG = f"{LOG_RULES} log_machine"
 MODELS = (
-    f"reduction balanced cluster_memory barrier_bytes corpus thresholds kernels {VALIDATE} order search {LIVELOCK} "
+    f"reduction balanced cluster_memory barrier_bytes corpus thresholds kernels {VALIDATE} order {SEARCH} {LIVELOCK} "
     "symmetry"
 )
 ORDERS = f"order barrier_bytes cluster corpus {VALIDATE}"
@@ -67,15 +68,15 @@ TABLE = {
     "spec/ptx/registers.py": ("registers", MODELS),
     "spec/language/layout.py": ("asynchronous declarations", MODELS),
     "spec/model/variables.py": ("program waits", MODELS),
-    "checker/engines/search/bounds.py": ("search_conditions search", MODELS),
+    "checker/engines/search/bounds.py": (f"search_conditions {SEARCH}", MODELS),
     "checker/engines/search/engine.py": (f"search_conditions {LIVELOCK} engines engine_answers", MODELS),
-    "checker/engines/search/explore.py": (f"search_conditions {LIVELOCK} search", MODELS),
-    "checker/engines/search/packed.py": (f"search_conditions {LIVELOCK} search", MODELS),
-    "checker/engines/search/reached.py": (f"search_conditions {LIVELOCK} search symmetry reduction", MODELS),
+    "checker/engines/search/explore.py": (f"search_conditions {LIVELOCK} {SEARCH}", MODELS),
+    "checker/engines/search/packed.py": (f"search_conditions {LIVELOCK} {SEARCH}", MODELS),
+    "checker/engines/search/reached.py": (f"search_conditions {LIVELOCK} {SEARCH} symmetry reduction", MODELS),
     "checker/engines/search/read_python.py": ("readings search_conditions", MODELS),
     "checker/engines/search/reduction.py": ("balanced reduction", MODELS),
     "checker/engines/search/symmetry.py": ("symmetry", MODELS),
-    "checker/engines/search/exchange.py": (f"search_conditions symmetry {LIVELOCK} search", MODELS),
+    "checker/engines/search/exchange.py": (f"search_conditions symmetry {LIVELOCK} {SEARCH}", MODELS),
     "checker/engines/order/__init__.py": (ORDER, ORDERS),
     "checker/engines/order/counts.py": (ORDER, ORDERS),
     "checker/engines/order/ctas.py": (ORDER, ORDERS),
