@@ -34,14 +34,14 @@ ORDER = "order_conditions order_enough order_answers order_range"
 ANNOTATE = "annotate annotate_faults annotate_refusals"
 LIVELOCK = "livelock livelock_by_hand landing"
 SEARCH = "search reduced_search traces"
+BYTES = "barrier_bytes barrier_layout"
 VALIDATE = "validate validate_threads validate_memory validate_copies"
 LOG_RULES = "log_rules log_early log_edited"
 LOG = f"{LOG_RULES} log_machine"
 MODELS = (
-    f"reduction balanced cluster_memory barrier_bytes corpus thresholds kernels {VALIDATE} order {SEARCH} {LIVELOCK} "
-    "symmetry"
+    f"reduction balanced cluster_memory {BYTES} corpus thresholds kernels {VALIDATE} order {SEARCH} {LIVELOCK} symmetry"
 )
-ORDERS = f"order barrier_bytes cluster corpus {VALIDATE}"
+ORDERS = f"order {BYTES} cluster corpus {VALIDATE}"
 LOGS = "log log_format validate_logs"
 TABLE = {
     "spec/model/flow.py": ("control program waits", MODELS),
@@ -61,7 +61,7 @@ TABLE = {
     "spec/model/handmade.py": ("handmade", f"gate_fuzz {ANNOTATE} {VALIDATE} closed_union"),
     "spec/ptx/misfit.py": ("closed_union handmade", "gate_fuzz"),
     "checker/counterexample/waiting.py": ("waiting", f"{LIVELOCK} cli cli_replay report"),
-    "spec/model/barrier_bytes.py": ("barrier_bytes", MODELS),
+    "spec/model/barrier_bytes.py": (BYTES, MODELS),
     "spec/model/state_checks.py": ("state_checks cluster_memory", MODELS),
     "spec/ptx/mbarrier.py": (f"{LOG_RULES} hopper", MODELS),
     "spec/ptx/cluster.py": ("cluster_memory claims", MODELS),

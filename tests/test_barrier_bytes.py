@@ -68,9 +68,6 @@ def test_bytes_are_free_after_inval_and_not_before(engine):
     assert violated(OverALiveOne(), engine=engine) == ["barrier-init"]
 
 
-# ---------------------------------------------------------------- two roles, by words
-
-
 class Bytes(Pipeline):
     """What two roles do, in words; x lies in the bytes of bar, which is dead at the start."""
 
@@ -257,11 +254,6 @@ def test_the_schedule_of_order_has_what_the_access_needs_and_no_more():
     assert len(shown["barrier-init"].actions) == 2
 
 
-def test_order_answers_for_barriers_that_nobody_initialises():
-    assert order(trace(Dead(what="read"))).verdicts["barrier-init"] == PROVED
-    assert order(trace(Apart(what="inval"))).failures == ()
-
-
 @pytest.mark.parametrize("pipeline, found", [case for case in CASES if case.values[0].cluster == "1x1"])
 def test_induction_does_not_contradict(pipeline, found):
     verdicts = prove(compile_kernel(trace(pipeline)), timeout=20).verdicts
@@ -321,96 +313,6 @@ def random_programs(rng: random.Random, number: int) -> Iterator[Pipeline]:
             continue
         number -= 1
         yield pipeline
-
-
-# ---------------------------------------------------------------- the layout
-
-
-class Apart(Pipeline):
-    """A buffer over a barrier, and nobody said that it is meant; nobody touches it."""
-
-    bar = barrier(address=0, slots=1)
-    x = tile(bytes=64, address=0, slots=1)
-
-    what: str = ""
-
-    @role(warps=1)
-    def one(self):
-        if self.what == "read":
-            yield self.x.read()
-        if self.what == "inval":
-            yield self.bar.inval()
-        yield self.cta_sync()
-
-
-class Dead(Apart):
-    bar = barrier(address=0, slots=1, initialised=False)
-
-
-class TwoBarriers(Apart):
-    """Two barriers in the same bytes: which of them lives is not for the layout to guess."""
-
-    bar = barrier(address=0, slots=1, initialised=False)
-    other = barrier(address=0, slots=1, initialised=False)
-    x = tile(bytes=64, address=64, slots=1)
-
-
-class TwoBuffers(Apart):
-    """A buffer over another one is no matter of barriers, though a barrier lies there as well."""
-
-    bar = barrier(address=0, slots=1, initialised=False)
-    y = tile(bytes=64, address=0, slots=1)
-
-
-class AtTheEnd(Apart):
-    """The barrier lies at the end of the buffer."""
-
-    bar = barrier(address=56, slots=1, initialised=False)
-
-
-class Declared(Apart):
-    x = tile(bytes=64, shares="bar", slots=1)
-
-
-@pytest.mark.parametrize("engine", ["search", "order"])
-@pytest.mark.parametrize(
-    ("pipeline", "found"),
-    [
-        (Apart(), ["smem-overlap"]),
-        (Apart(what="read"), ["smem-overlap", "barrier-init"]),
-        (Apart(what="inval"), []),
-        (Dead(), []),
-        (Dead(what="read"), []),
-        (AtTheEnd(what="read"), []),
-        (Declared(), []),
-        (Declared(what="read"), ["barrier-init"]),
-        (TwoBarriers(), ["smem-overlap"]),
-        (TwoBuffers(), ["smem-overlap"]),
-    ],
-    ids=lambda one: f"{one.name} {one.what}" if isinstance(one, Pipeline) else "",
-)
-def test_an_overlap_is_a_finding_by_itself_where_no_role_decides_when_the_barrier_lives(pipeline, found, engine):
-    assert sorted(violated(pipeline, engine=engine)) == sorted(found)
-
-
-class Beside(Pipeline):
-    """The copy is shorter than its buffer and does not reach the barrier at the end."""
-
-    bytes: int = 48
-    full = barrier(address=1024, slots=1)
-    bar = barrier(address=56, slots=1)
-    x = tile(bytes=64, address=0, slots=1)
-
-    @role(warps=1)
-    def one(self):
-        yield self.full.arrive_expect_tx(self.bytes)
-        yield self.x.load(signals=self.full, bytes=self.bytes)
-        yield self.full.wait(0)
-
-
-def test_only_the_bytes_of_an_access_count():
-    assert violated(Beside()) == ["smem-overlap"]
-    assert sorted(violated(Beside(bytes=64))) == ["barrier-init", "smem-overlap"]
 
 
 def test_operations_on_barriers_without_data_in_their_bytes_are_no_accesses():
