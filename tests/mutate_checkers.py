@@ -33,20 +33,22 @@ LANGUAGE = "control_flow language declarations program"
 ORDER = "order_conditions order_enough order_answers order_range"
 ANNOTATE = "annotate annotate_faults annotate_refusals"
 LIVELOCK = "livelock livelock_by_hand landing"
+REDUCTION = "reduction prompt_steps"
 SEARCH = "search reduced_search traces"
 BYTES = "barrier_bytes barrier_layout"
 VALIDATE = "validate validate_threads validate_memory validate_copies"
 LOG_RULES = "log_rules log_early log_edited"
 LOG = f"{LOG_RULES} log_machine"
 MODELS = (
-    f"reduction balanced cluster_memory {BYTES} corpus thresholds kernels {VALIDATE} order {SEARCH} {LIVELOCK} symmetry"
+    f"{REDUCTION} balanced cluster_memory {BYTES} corpus thresholds kernels {VALIDATE} order {SEARCH} {LIVELOCK} "
+    "symmetry"
 )
 ORDERS = f"order {BYTES} cluster corpus {VALIDATE}"
 LOGS = "log log_format validate_logs"
 TABLE = {
     "spec/model/flow.py": ("control program waits", MODELS),
-    "spec/model/mbarriers.py": ("waits balanced reduction", MODELS),
-    "spec/ptx/thread_barriers.py": ("program cluster_memory reduction", MODELS),
+    "spec/model/mbarriers.py": (f"waits balanced {REDUCTION}", MODELS),
+    "spec/ptx/thread_barriers.py": (f"program cluster_memory {REDUCTION}", MODELS),
     "spec/model/accesses.py": ("accesses cluster_memory program", MODELS),
     "spec/ptx/groups.py": ("asynchronous", MODELS),
     "spec/model/decisions.py": ("program control", MODELS),
@@ -72,9 +74,9 @@ TABLE = {
     "checker/engines/search/engine.py": (f"search_conditions {LIVELOCK} engines engine_answers", MODELS),
     "checker/engines/search/explore.py": (f"search_conditions {LIVELOCK} {SEARCH}", MODELS),
     "checker/engines/search/packed.py": (f"search_conditions {LIVELOCK} {SEARCH}", MODELS),
-    "checker/engines/search/reached.py": (f"search_conditions {LIVELOCK} {SEARCH} symmetry reduction", MODELS),
+    "checker/engines/search/reached.py": (f"search_conditions {LIVELOCK} {SEARCH} symmetry {REDUCTION}", MODELS),
     "checker/engines/search/read_python.py": ("readings search_conditions", MODELS),
-    "checker/engines/search/reduction.py": ("balanced reduction", MODELS),
+    "checker/engines/search/reduction.py": (f"balanced {REDUCTION}", MODELS),
     "checker/engines/search/symmetry.py": ("symmetry", MODELS),
     "checker/engines/search/exchange.py": (f"search_conditions symmetry {LIVELOCK} {SEARCH}", MODELS),
     "checker/engines/order/__init__.py": (ORDER, ORDERS),

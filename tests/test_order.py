@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from corpus_table import CASES
+from random_programs import soup
 from test_order_conditions import ReadsInFlight, corpus
-from test_reduction import soup
 
 from sm90_verify.cli.main import main
 from sm90_verify.counterexample.trace import shows_again

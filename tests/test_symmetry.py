@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_reduction import ALONE, OPERATIONS, agree, soup
+from random_programs import ALONE, OPERATIONS, agree, soup
 
 from sm90_verify.counterexample.trace import make_trace
 from sm90_verify.engines.search import packed as packing
