@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sm90_verify.result import Blocked, Trace
 from sm90_verify.spec.model.machine import BarrierInfo, Location, Machine, Role
+from sm90_verify.spec.model.spinning import spinning
 from sm90_verify.spec.model.words import listed
 from sm90_verify.spec.ptx.expr import evaluate
 
@@ -100,7 +101,8 @@ def find_cycle(machine: Machine, state: State, stuck: Sequence[str], came: Came)
 
 
 def reproduces(machine: Machine, state: State, trace: Trace) -> bool:
-    """The roles that the trace calls blocked have not ended and can do nothing there, or nothing but fail a test."""
+    """The roles that the trace calls blocked have not ended and can do nothing there, or nothing but spin."""
+    spins = spinning(machine)
     for entry in trace.blocked:
         role = next((role for role in machine.roles if role.name == entry.role), None)
         if role is None:
@@ -109,9 +111,9 @@ def reproduces(machine: Machine, state: State, trace: Trace) -> bool:
         can_run = any(
             action.location == place
             and action.role == role.name
+            and index not in spins
             and evaluate(action.guard, state)
-            and not (action.fails and action.target is not None and not role.locations[action.target].final)
-            for action in machine.actions
+            for index, action in enumerate(machine.actions)
         )
         if can_run or role.locations[place].final:
             return False

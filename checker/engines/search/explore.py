@@ -19,6 +19,7 @@ from sm90_verify.engines.search.packed import PackedMachine, Successors, Violati
 from sm90_verify.engines.search.reached import Steps, movers_later, never_taken
 from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import LIMIT, Check, Machine
+from sm90_verify.spec.model.spinning import spinning
 from sm90_verify.spec.model.words import listed
 from sm90_verify.spec.ptx.needs import GOES_ON
 
@@ -87,9 +88,9 @@ class Search:
         final = {role.name: [place.final for place in role.locations] for role in packed.machine.roles}
         self.fails = [action.fails and not final[action.role][action.target or 0] for action in packed.machine.actions]
         self.polls = any(self.fails)
+        spins = spinning(packed.machine)
         self.movers = [
-            0 if fails else numbers.get(action.role, 0)
-            for action, fails in zip(packed.machine.actions, self.fails, strict=True)
+            0 if index in spins else numbers.get(action.role, 0) for index, action in enumerate(packed.machine.actions)
         ]
         self.taken = bytearray(len(packed.machine.actions))
         self.hurried: set[int] = set()
@@ -300,27 +301,36 @@ class Search:
         return self._run_prompt(next(successor for action, successor in out if action == first))[:2]
 
     def _find_stuck_roles(self) -> None:
-        """A role that has not ended and that can never run again, while others go on for ever; or that does nothing any
-        more but fail tests, which is no step of it. First a state in which nobody can and all copies have landed.
+        """A role that has not ended and that can never run again, while others go on for ever; or that only spins from
+        then on, which is no step of it. First a state in which nobody can and all copies have landed, and who spins is
+        at its test.
         """
         if self.result.halted:  # a step that was not followed may be what keeps the role from running
             return
         steps = Steps(self.offsets, self.edges, self.edge_movers, self.edge_exchanges, tuple(self.exchanges))
         everyone = (1 << len(self.packed.machine.roles)) - 1
-        found: tuple[int, tuple[int, ...]] | None = None
+        found: tuple[tuple[bool, bool], int, tuple[int, ...]] | None = None
         for position, can in enumerate(movers_later(steps, everyone)):
             if can == everyone:
                 continue
-            goes_on = bool(can) or self._still_lands(position)
-            if found is not None and goes_on:
-                continue
             stuck = tuple(role for role in self._unfinished(self.order[position]) if not can >> role & 1)
             if stuck:
-                found = position, stuck
-                if not goes_on:
+                goes_on = bool(can) or self._still_lands(position)
+                if found is not None and goes_on and not any(found[0]):
+                    continue
+                unlike = goes_on, not self._all_wait(position, stuck)
+                if found is None or unlike < found[0]:
+                    found = unlike, position, stuck
+                if not any(unlike):
                     break
         if found is not None:
-            self._deadlock(found[1], found[0])
+            self._deadlock(found[2], found[1])
+
+    def _all_wait(self, position: int, roles: Iterable[int]) -> bool:
+        """Whether none of the roles can do anything there but fail a test."""
+        successors = self.packed.successors(self.order[position])
+        names = {self.packed.machine.roles[role].name for role in roles}
+        return all(self.fails[action] for action, _ in successors if self.packed.machine.actions[action].role in names)
 
     def _still_lands(self, position: int) -> bool:
         out: Successors = []

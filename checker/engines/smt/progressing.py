@@ -12,10 +12,10 @@ takes finitely many steps. Actions without a role only change variables that the
 many values: their graph must have no cycle either, so that between two steps of roles only finitely many of them
 happen.
 
-A test that fails lets a role spin without doing anything, and a role that does nothing else is stuck. So A is first all
-actions but the answers False of try_wait and test_wait from which the role can come back by nothing but such answers,
-then all but the answers False: leaving them out leaves a step that can be taken instead, if the first thing still
-holds.
+A role that only spins (spec.model.spinning) is stuck too. So A is first all actions but the answers False of try_wait
+and test_wait that lie on cycles of spinning, then all but the answers False: leaving them out leaves a step that can be
+taken instead, if the first thing still holds. On every such cycle is one of them, so that with the actions of A a role
+spins finitely often.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from sm90_verify.engines.smt.read_z3 import Term, conjunction, disjunction, is_t
 from sm90_verify.engines.smt.tables import Graph, graph_of
 from sm90_verify.engines.smt.unroll import Relation
 from sm90_verify.spec.model.machine import Action, Machine
+from sm90_verify.spec.model.spinning import on_cycles
 from sm90_verify.spec.ptx.expr import evaluate, fields_of
 
 LARGEST_GRAPH = 1 << 14
@@ -47,36 +48,11 @@ def never_stuck(step: Relation, invariant: Sequence[Term], remaining: Callable[[
         return "actions without a role could go on for ever"
     reason = ""
     fails = frozenset(index for index, action in enumerate(machine.actions) if action.fails)
-    for left_out in dict.fromkeys((_spins(machine, fails), fails)):
+    for left_out in dict.fromkeys((fails & on_cycles(machine, fails), fails)):
         reason = _Attempt(step, invariant, left_out, remaining).reason()
         if not reason:
             return ""
     return reason
-
-
-def _spins(machine: Machine, fails: frozenset[int]) -> frozenset[int]:
-    """The failing tests that lie on a cycle of failing tests."""
-    actions = [machine.actions[index] for index in fails]
-    ways = {(one.role, one.location): set[int | None]() for one in actions}
-    for one in actions:
-        ways[one.role, one.location].add(one.target)
-
-    def comes_back(role: str, target: int | None, home: int | None) -> bool:
-        seen, todo = set[int | None](), [target]
-        while todo:
-            here = todo.pop()
-            if here == home:
-                return True
-            if here not in seen:
-                seen.add(here)
-                todo += ways.get((role, here), ())
-        return False
-
-    return frozenset(
-        index
-        for index in fails
-        if comes_back(machine.actions[index].role, machine.actions[index].target, machine.actions[index].location)
-    )
 
 
 class _Attempt:

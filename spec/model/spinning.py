@@ -1,0 +1,76 @@
+"""Which steps of a role only spin: it asks again and again whether something has come, and does nothing that could help
+anybody. A role that can do nothing else any more is stuck, like one that is blocked.
+
+A test that fails is such a step. So is one between two tests that changes nothing but barriers of threads and
+registers, such as a read, a fence, a wait for groups or __syncwarp: the role comes back to the test, and to the state
+in which it was. A loop of such steps in which nothing is tested is no spinning but an endless program, and what a role
+does once, on its way to a test or away from it, is a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from sm90_verify.spec.model.machine import Action, Machine, VariableKind
+
+CHANGED: frozenset[VariableKind] = frozenset(("arrived", "count", "met", "registers"))
+"""What an idle step may change: who is at a barrier of threads, and which registers a role has."""
+
+
+def spinning(machine: Machine) -> frozenset[int]:
+    """The actions by which a role only spins: the tests that fail, unless the role ends then, and the idle steps on
+    cycles with them.
+    """
+    places = {role.name: role.locations for role in machine.roles}
+    tests = frozenset(
+        index
+        for index, action in enumerate(machine.actions)
+        if action.fails and not places[action.role][action.target or 0].final
+    )
+    return tests | on_cycles(machine, tests) if tests else tests
+
+
+def on_cycles(machine: Machine, tests: frozenset[int]) -> frozenset[int]:
+    """Of these tests and the idle steps of their roles: those on cycles of them, none of which is without a test."""
+    roles = {machine.actions[index].role for index in tests}
+    idle = _idle(machine, roles)
+    found: set[int] = set()
+    for role in roles:
+        mine = {index: machine.actions[index] for index in idle if machine.actions[index].role == role}
+        endless = _cyclic(mine)
+        left = {index: action for index, action in mine.items() if index not in endless}
+        failing = {index: machine.actions[index] for index in tests if machine.actions[index].role == role}
+        found |= _cyclic({**left, **failing})
+    return frozenset(found)
+
+
+def _idle(machine: Machine, roles: Container[str]) -> list[int]:
+    """The steps that neither wait for anything nor change anything but CHANGED."""
+    kinds = {variable.name: variable.kind for variable in machine.variables}
+    places = {role.name: role.locations for role in machine.roles}
+    found = []
+    for index, action in enumerate(machine.actions):
+        if action.role in roles and action.location is not None and action.target is not None:
+            place = places[action.role][action.location].kind
+            changed = {kinds[name] for name, _ in action.updates}
+            if changed <= CHANGED and (place in ("local", "meet", "inside") or changed):
+                found.append(index)
+    return found
+
+
+def _cyclic(actions: Mapping[int, Action]) -> set[int]:
+    """Those of the actions of a role that lie on a cycle of them."""
+    after: dict[int | None, list[int | None]] = {}
+    for action in actions.values():
+        after.setdefault(action.location, []).append(action.target)
+    reached: dict[int | None, set[int | None]] = {}
+    for start in {action.target for action in actions.values()}:
+        seen: set[int | None] = {start}
+        todo = [start]
+        while todo:
+            for target in after.get(todo.pop(), ()):
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(target)
+        reached[start] = seen
+    return {index for index, action in actions.items() if action.location in reached[action.target]}

@@ -1,0 +1,165 @@
+"""A role that polls for what never comes is stuck, whatever else stands in its loop that helps nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from sm90_verify import Pipeline, barrier, check, replay_trace, role, tile, trace
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.spinning import spinning
+
+
+class Between(Pipeline):
+    """`between` is what stands between two tests of a barrier on which nobody arrives."""
+
+    trips = 1
+    between = "read"
+    full = barrier(arrivals=1, slots=1)
+    buffer = tile(bytes=1024, slots=1)
+
+    @role(warps=1)
+    def poller(self):
+        for _ in self.forever():
+            if (yield self.full.test_wait(0)):
+                break
+            if self.between == "read":
+                yield self.buffer.read()
+            elif self.between == "fence":
+                yield self.fence_proxy_async()
+            elif self.between == "groups":
+                yield self.bulk_wait(0)
+            elif self.between == "warp":
+                yield self.warp_sync()
+            elif self.between == "alone at a barrier":
+                yield self.named_arrive(1, 32)
+            elif self.between == "with another":
+                yield self.buffer.read()
+                yield self.named_sync(1, 64)
+                yield self.fence_proxy_async()
+
+    @role(warps=1)
+    def other(self):
+        if self.between == "with another":
+            for _ in self.forever():
+                yield self.named_sync(1, 64)
+
+
+WORDS = ("read", "fence", "groups", "warp", "alone at a barrier", "with another")
+
+
+@pytest.mark.parametrize("reduced", [True, False])
+@pytest.mark.parametrize("between", WORDS)
+def test_a_loop_around_a_test_that_fails_for_ever(between, reduced):
+    result = check(Between(between=between), reduced=reduced)
+    found = next(finding for finding in result.findings if finding.id == "deadlock")
+    assert found.verdict == VIOLATED and found.trace is not None
+    assert [(entry.role, entry.waits_for) for entry in found.trace.blocked] == [("poller", "full")]
+    assert replay_trace(Between(between=between), found.trace).verdict == VIOLATED
+
+
+@pytest.mark.parametrize("between", WORDS)
+def test_induction_does_not_prove_it(between):
+    result = check(Between(between=between), engine="smt", timeout=10)
+    assert next(finding.verdict for finding in result.findings if finding.id == "deadlock") == UNDETERMINED
+
+
+class EachForTheOther(Pipeline):
+    """Each tests what the other one does afterwards; `first` begins."""
+
+    trips = 1
+    begins = False
+    mine = barrier(arrivals=1, slots=1)
+    yours = barrier(arrivals=1, slots=1)
+
+    @role(warps=1)
+    def first(self):
+        if self.begins:
+            yield self.yours.arrive()
+        for _ in self.forever():
+            if (yield self.mine.test_wait(0)):
+                break
+            yield self.fence_proxy_async()
+            yield self.warp_sync()
+        if not self.begins:
+            yield self.yours.arrive()
+
+    @role(warps=1)
+    def second(self):
+        for _ in self.forever():
+            if (yield self.yours.test_wait(0)):
+                break
+            yield self.fence_proxy_async()
+        yield self.mine.arrive()
+
+
+@pytest.mark.parametrize("engine", ["search", "smt"])
+def test_who_is_let_go_on_is_not_stuck(engine):
+    result = check(EachForTheOther(begins=True), engine=engine)
+    assert next(finding.verdict for finding in result.findings if finding.id == "deadlock") == PROVED
+
+
+def test_both_are_stuck_at_their_tests():
+    trace_ = check(EachForTheOther()).trace
+    assert [(entry.role, entry.waits_for) for entry in trace_.blocked] == [("first", "mine"), ("second", "yours")]
+
+
+class Endless(Pipeline):
+    """No test, a test once, tests in a loop before the work, and a test on the way of work."""
+
+    tests = ""
+    full = barrier(arrivals=1, slots=1)
+    empty = barrier(arrivals=1, slots=1)
+    buffer = tile(bytes=1024, slots=1)
+
+    @role(warps=1)
+    def worker(self):
+        if self.tests == "once":
+            yield self.full.test_wait(0)
+        if self.tests == "before":
+            for _ in self.forever():
+                if (yield self.full.test_wait(0)):
+                    break
+                yield self.warp_sync()
+        for _ in self.forever():
+            if self.tests == "at work":
+                yield self.full.test_wait(1)
+                yield self.empty.arrive()
+                yield self.empty.wait(0)
+                yield self.empty.arrive()
+                yield self.empty.wait(1)
+            yield self.buffer.read()
+            yield self.warp_sync()
+
+    @role(warps=1)
+    def other(self):
+        if self.tests == "before":
+            yield self.full.arrive()
+
+
+@pytest.mark.parametrize("tests", ["", "once", "before", "at work"])
+def test_an_endless_program_is_no_deadlock(tests):
+    result = check(Endless(tests=tests))
+    assert next(finding.verdict for finding in result.findings if finding.id == "deadlock") == PROVED
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "roles"),
+    [
+        (Between(between="read"), {"poller": {"test_wait", "read"}}),
+        (Between(between="with another"), {"poller": {"test_wait", "read", "bar.sync", "fence.proxy.async"}}),
+        (Endless(tests=""), {}),
+        (Endless(tests="once"), {"worker": {"test_wait"}}),
+        (Endless(tests="at work"), {"worker": {"test_wait"}}),
+    ],
+)
+def test_what_spins(pipeline, roles):
+    machine = compile_kernel(trace(pipeline))
+    found: dict[str, set[str]] = {}
+    for index in spinning(machine):
+        action = machine.actions[index]
+        found.setdefault(action.role, set()).add(action.op)
+    said = {
+        role: {word for word in words if any(word in op for op in found.get(role, ()))} for role, words in roles.items()
+    }
+    assert set(found) == set(roles) and said == roles
