@@ -25,9 +25,9 @@ class Independent:
         self.expected, self.pending, self.tx, self.phase = count, count, 0, 0
 
     def do(self, name: str, n: int, m: int = 0) -> bool:
-        """Whether the operation is defined; n: its count or bytes, m: bytes of arrive_drop.expect_tx."""
+        """Whether the operation is defined; n: its count or bytes, m: bytes of each thread in arrive_drop.expect_tx."""
         arrivals = {"arrive": n, "arrive_expect_tx": 1, "no_complete": n, "drop": n}.get(name, 0)
-        self.tx += {"expect_tx": n, "complete_tx": -n, "arrive_expect_tx": n, "drop": m}.get(name, 0)
+        self.tx += {"expect_tx": n, "complete_tx": -n, "arrive_expect_tx": n, "drop": n * m}.get(name, 0)
         if abs(self.tx) > LIMIT or arrivals > self.pending:
             return False
         if name == "drop":
@@ -193,6 +193,15 @@ def test_the_next_phase_after_a_drop_expects_one_fewer():
     for name in ("drop", "arrive", "arrive", "arrive", "arrive"):
         assert machine.do(name, 1)
     assert machine.completions == 2
+
+
+@pytest.mark.parametrize(
+    "step",
+    [mbarrier.arrive_drop(Mbarrier.initialised(9), 3, 16), mbarrier.arrive_expect_tx(Mbarrier.initialised(9), 16, 3)],
+)
+def test_each_of_several_threads_expects_its_own_bytes(step):
+    """With bytes, neither arrive nor arrive_drop has a count: three threads do it, and expect three times as many."""
+    assert evaluate(step.then["tx"], {}) == 48
 
 
 def test_arrive_no_complete_must_not_complete():

@@ -176,9 +176,9 @@ LEAVES_ITS_RANGE = {
         p_arrivals=3,
     ),
     "bytes of an arrive_drop": signals(
-        (("drop", "p", 2, MOST), ("complete", "p", 16)),
+        (("drop", "p", 1, MOST), ("complete", "p", 16)),
         (("expect", "p", 16), ("complete", "p", MOST), ("arrive", "p")),
-        p_arrivals=4,
+        p_arrivals=3,
     ),
 }
 STAYS_IN_ITS_RANGE = {
@@ -217,7 +217,7 @@ STAYS_IN_ITS_RANGE = {
         p_arrivals=2,
     ),
     "bytes of an arrive_drop": signals(
-        (("drop", "p", 2, 1 << 19), ("complete", "p", 1 << 19)),
+        (("drop", "p", 2, 1 << 18), ("complete", "p", 1 << 19)),
         (("expect", "p", MOST - (1 << 19)), ("complete", "p", MOST - (1 << 19)), ("arrive", "p")),
         p_arrivals=3,
     ),

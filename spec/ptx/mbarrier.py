@@ -156,8 +156,11 @@ def arrive_no_complete(b: Mbarrier, count: int = 1, *, observe: bool = True) -> 
 
 
 def arrive_drop(b: Mbarrier, count: int = 1, expect: int = 0, *, observe: bool = True) -> Step:
-    """mbarrier.arrive_drop{.expect_tx} (9.7.13.15.14): this and every later phase expects `count` fewer arrivals."""
-    tx = b.tx + Lit(expect, b.tx.width)
+    """mbarrier.arrive_drop{.expect_tx} (9.7.13.15.14): this and every later phase expects `count` fewer arrivals.
+
+    With bytes it has no count: `count` threads do it, and each expects its own `expect` bytes.
+    """
+    tx = b.tx + Lit(expect * count, b.tx.width)
     expected = b.expected - Lit(count, b.expected.width)
     step = _arrive_on(b, expected, tx, count, observe)
     empty = Illegal(
@@ -165,7 +168,7 @@ def arrive_drop(b: Mbarrier, count: int = 1, expect: int = 0, *, observe: bool =
         b.expected <= Lit(count, b.expected.width),
         "arrive_drop leaves a barrier that expects no arrival at all",
     )
-    return step._replace(illegal=(*step.illegal, empty, _out_of_range(tx, expect)))
+    return step._replace(illegal=(*step.illegal, empty, _out_of_range(tx, expect * count)))
 
 
 def cp_async_arrive(b: Mbarrier) -> Step:
