@@ -56,6 +56,50 @@ def test_a_cta_that_may_not_have_started_cannot_be_reached():
     assert violated(Ping(early=True)) == ["exit-hazard"]
 
 
+class Knocks(Pipeline):
+    """CTA 1 signals CTA 0, whose first step is one that others need not wait for."""
+
+    cluster = "2x1"
+    met = False
+    trips = 1
+    first = "arrive"
+    asked = barrier(arrivals=1, slots=1)
+    own = barrier(arrivals=1, slots=1)
+    x = tile(bytes=128, slots=1)
+
+    @role(warps=1, ctas=[0])
+    def asks(self):
+        if self.first == "arrive":
+            yield self.own.arrive()
+            yield self.own.wait(0)
+        elif self.first == "load":
+            yield self.x.load(signals=self.own)
+            yield self.own.arrive_expect_tx(128)
+            yield self.own.wait(0)
+        elif self.first == "loop":
+            for _ in self.loop():
+                yield self.x.read()
+        elif self.first == "sync":
+            yield self.named_sync(1, 32)
+        yield self.asked.wait(0)
+        yield self.cluster_arrive()
+        yield self.cluster_wait()
+
+    @role(warps=1, ctas=[1])
+    def knocks(self):
+        for _ in self.loop():
+            yield self.x.read()
+        yield self.asked[0].on(0).arrive()
+        yield self.cluster_arrive()
+        yield self.cluster_wait()
+
+
+@pytest.mark.parametrize("first", ["arrive", "load", "loop", "sync", ""])
+def test_that_a_cta_has_not_begun_is_seen_whatever_it_begins_with(first):
+    for reduced in (True, False):
+        assert violated(Knocks(first=first), reduced=reduced) == ["exit-hazard"]
+
+
 class Peek(Pipeline):
     """CTA 0 reads CTA 1's buffer, and nothing else reaches into another CTA."""
 
@@ -85,6 +129,38 @@ def test_memory_of_a_cta_is_there_from_its_first_operation_to_its_exit():
 def test_a_relaxed_arrive_orders_no_access():
     """9.7.13.3: .relaxed gives no ordering (quack issue 63, cutlass issue 3324)."""
     assert violated(Ping(relaxed=True)) == ["race"]
+
+
+class Lends(Pipeline):
+    """CTA 0 reads its buffer asynchronously, waits for that, and lets CTA 1 write there."""
+
+    cluster = "2x1"
+    relaxed = True
+    by = "mma"
+    x = tile(bytes=1024, slots=1)
+    y = tile(bytes=1024, slots=1, space="global")
+
+    @role(warpgroups=1)
+    def group(self, me):
+        if me.cta == 0 and self.by == "mma":
+            yield self.x.mma(commit=True)
+            yield self.mma_wait(0)
+        elif me.cta == 0:
+            yield self.x.store(to=self.y)
+            yield self.bulk_commit()
+            yield self.bulk_wait_read(0) if self.by == "store" else self.bulk_wait(0)
+        yield self.cluster_arrive_relaxed() if self.relaxed else self.cluster_arrive()
+        yield self.cluster_wait()
+        if me.cta == 1:
+            yield self.x[0].on(0).write()
+        yield self.cluster_arrive()
+        yield self.cluster_wait()
+
+
+@pytest.mark.parametrize("by", ["mma", "store", "whole store"])
+def test_a_relaxed_arrive_orders_no_group_that_is_over(by):
+    assert violated(Lends(by=by)) == ["race"]
+    assert violated(Lends(by=by, relaxed=False)) == []
 
 
 def test_what_a_release_has_ordered_a_relaxed_arrival_does_not_undo():

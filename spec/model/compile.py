@@ -122,6 +122,7 @@ class _Compiler:
                     next_waits=tuple(ahead[index].items()),
                     settled=self.signals.settled(program, node),
                     just_waited=self.signals.just_waited[program.name][index],
+                    begins=index == 0 and self.kernel.cluster.size > 1 and not self.kernel.rules.met,
                 )
             )
             if blocks_inside(node.operation):

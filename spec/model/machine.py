@@ -164,6 +164,8 @@ class Location(NamedTuple):
     has seen last."""
     just_waited: tuple[str, ...] = ()
     """Barriers whose wait the role has passed and since when it has done nothing that another role can notice."""
+    begins: bool = False
+    """Others depend on whether the role is still here: nothing has shown them yet that its CTA runs."""
 
     @property
     def waits_for(self) -> str:

@@ -43,8 +43,9 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
   - an arrival at a barrier of threads of which every generation needs each participant exactly once, all of whom block
     there (`meet`): the last arrival completes it, whoever makes it, so arrivals commute, and nobody can be waiting for
     one to come later. Leaving a completed one: the role's flag stays as it is until the role arrives again.
-No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing is put off for
-ever.
+Where a CTA has to be shown to run (`met` is False), the first step of a role is not prompt: others may find that the
+CTA has not begun. No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing
+is put off for ever.
 
 Lazy copies. A copy that signals a `balanced` barrier b lands only where some role stands at an operation on b other
 than an arrival or a copy, or has only just waited there, or where nothing else can happen. An expect_tx counts only
@@ -157,7 +158,7 @@ def _prompt_locations(
     for index, place in enumerate(role.locations):
         chained = bool(before[index]) and all(role.locations[other].kind == "local" for other in before[index])
         rests = place.just_waited and place.kind != "wait" and not chained
-        if rests:
+        if rests or place.begins:
             prompt.append(FALSE)
         elif place.kind in ("load", "meet") or (place.kind == "local" and chained):
             prompt.append(TRUE)
