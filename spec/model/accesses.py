@@ -135,7 +135,7 @@ def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystand
     Every thread fences its own writes. strict: a generic read before an async write wants a fence too.
     """
 
-    if access.proxy != "async" or access.space != "shared":
+    if not access.wants_fence:
         return []
     checks = []
     mine = describe(access)

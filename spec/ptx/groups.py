@@ -20,9 +20,9 @@ class Held(NamedTuple):
     accesses of bulk groups (9.7.9.25.6), oldest first, () once waited for; fresh_*: not yet committed; unfenced:
     generic accesses since the last fence.proxy.async; unfenced_inits, hidden_inits: barriers initialised since the last
     fence.mbarrier_init, and not made visible to other CTAs by a releasing barrier.cluster.arrive either; recent,
-    unordered: generic accesses since the last release, and those that a barrier.cluster.arrive.relaxed has left
-    without one (kept only where `tracks`, in programs that have such an arrive); registers: those of each thread since
-    its last setmaxnreg, 0 before any.
+    unordered: generic accesses, and those of groups that have been waited for, since the last release, and those that a
+    barrier.cluster.arrive.relaxed has left without one (kept only where `tracks`, in programs that have such an
+    arrive); registers: those of each thread since its last setmaxnreg, 0 before any.
     """
 
     mma: tuple[tuple[Access, ...], ...] = ()
@@ -69,7 +69,7 @@ class Held(NamedTuple):
             held = held._initialised(effects.signal.barrier)
         if effects.registers is not None:
             held = held._replace(registers=effects.registers.registers)
-        return held._ordered(effects) if self.tracks else held
+        return held._ordered(effects, self.in_progress()) if self.tracks else held
 
     def _begun(self, effects: Effects) -> Held:
         held, bulk, mma = self, effects.lasting("bulk_group"), effects.lasting("mma_group")
@@ -122,10 +122,11 @@ class Held(NamedTuple):
             hidden_inits=() if "inits_to_ctas" in effects.shows else self.hidden_inits,
         )
 
-    def _ordered(self, effects: Effects) -> Held:
-        """Keeps account of what a release orders. Arrivals on mbarriers and bar.sync release at CTA scope at least, and
-        are taken to do so for the cluster: PTX does not say that a barrier.cluster.arrive.relaxed after bar.sync shows
-        other CTAs what came before it.
+    def _ordered(self, effects: Effects, before: tuple[Access, ...]) -> Held:
+        """Keeps account of what a release orders: generic accesses, and those of groups that were in progress before
+        the operation and are over. Arrivals on mbarriers and bar.sync release at CTA scope at least, and are taken to
+        do so for the cluster: PTX does not say that a barrier.cluster.arrive.relaxed after bar.sync shows other CTAs
+        what came before it.
         """
         match effects.orders:
             case "release":
@@ -133,7 +134,8 @@ class Held(NamedTuple):
             case "relaxed":
                 return self._replace(recent=(), unordered=_unique((*self.unordered, *self.recent)))
             case None:
-                recent = effects.lasting("done")
+                now = self.in_progress()
+                recent = (*effects.lasting("done"), *(access for access in before if access not in now))
                 return self._replace(recent=_unique((*self.recent, *recent))) if recent else self
             case _:
                 assert_never(effects.orders)

@@ -37,6 +37,11 @@ class Access(NamedTuple):
             return "async write" if self.write else "async read"
         return "generic write" if self.write else "generic read"
 
+    @property
+    def wants_fence(self) -> bool:
+        """It goes through the async proxy to memory: generic accesses before it want a proxy fence (PTX ISA 8.6)."""
+        return self.proxy == "async" and self.space != "registers"
+
     def conflicts(self, other: Access) -> bool:
         """Same bytes, and at least one of the two writes."""
         return (self.write or other.write) and self.overlaps(other)

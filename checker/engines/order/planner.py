@@ -218,7 +218,7 @@ class _Planner:
         return Use(
             self._region(access, TAKEN if begun.until == "landed" and not access.write else ""),
             access.write,
-            access.proxy == "async" and access.space == "shared",
+            access.wants_fence,
             access,
             access.cta if access.space != "global" and access.cta != program.me.cta else -1,
             begun.until in ("mma_group", "bulk_group"),
