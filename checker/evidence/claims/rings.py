@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sm90_verify.evidence.claims.claim import Claim, Condition, Point
-from sm90_verify.evidence.claims.models import designs, rings
+from sm90_verify.evidence.claims.models import designs, first_laps, rings
 from sm90_verify.evidence.claims.runs import at, behind, box, ended, model, over, stated, unless
 from sm90_verify.result import PROVED, VIOLATED
 from sm90_verify.spec.cutlass.classes import TmaAsync, TransactionAsync
@@ -200,8 +200,8 @@ ROWS: tuple[Claim, ...] = (
         "at the wrap the producer waits with phase 1 for the first release",
         "a producer that waits with parity 1 in its second lap is right",
         lambda: [
-            *over(rings.Wrap, box(stages=STAGES, lap0=(1, 0), lap1=(1,))),
-            *over(rings.Wrap, box(stages=STAGES, lap0=(1,), lap1=(0,)), beyond=True),
+            *over(first_laps.Wrap, box(stages=STAGES, lap0=(1, 0), lap1=(1,))),
+            *over(first_laps.Wrap, box(stages=STAGES, lap0=(1,), lap1=(0,)), beyond=True),
         ],
     ),
     Claim(
@@ -236,10 +236,10 @@ ROWS: tuple[Claim, ...] = (
         "skipping acquire in the first round and starting at make_producer_start_state are both correct",
         "the ring is right if the producer starts in phase 1, and if it skips acquire in its first lap",
         lambda: [
-            *over(rings.FirstRound, box(stages=(1, 2, 3), skip=("nothing",), first=(1,))),
-            *over(rings.FirstRound, box(stages=(1, 2, 3), skip=("wait", "acquire"), first=(1, 0))),
-            *over(rings.FirstRoundAsync, box(stages=(1, 2, 3), skip=("nothing",), first=(1,))),
-            *over(rings.FirstRoundAsync, box(stages=(1, 2, 3), skip=("wait",), first=(1, 0))),
+            *over(first_laps.FirstRound, box(stages=(1, 2, 3), skip=("nothing",), first=(1,))),
+            *over(first_laps.FirstRound, box(stages=(1, 2, 3), skip=("wait", "acquire"), first=(1, 0))),
+            *over(first_laps.FirstRoundAsync, box(stages=(1, 2, 3), skip=("nothing",), first=(1,))),
+            *over(first_laps.FirstRoundAsync, box(stages=(1, 2, 3), skip=("wait",), first=(1, 0))),
         ],
         (
             Condition(
@@ -254,9 +254,9 @@ ROWS: tuple[Claim, ...] = (
         "without a prologue that commits every stage before the first acquire, acquire and wait block each other",
         "the ring without the prologue deadlocks",
         lambda: [
-            *over(rings.Prologue, box(stages=STAGES, prologue=(0,), first=(1, 0)), VIOLATED, "deadlock"),
-            *over(rings.Prologue, box(stages=STAGES, prologue=(1,), first=(0,)), beyond=True),
-            *over(rings.Prologue, box(stages=STAGES, prologue=(1,), first=(1,)), VIOLATED, beyond=True),
+            *over(first_laps.Prologue, box(stages=STAGES, prologue=(0,), first=(1, 0)), VIOLATED, "deadlock"),
+            *over(first_laps.Prologue, box(stages=STAGES, prologue=(1,), first=(0,)), beyond=True),
+            *over(first_laps.Prologue, box(stages=STAGES, prologue=(1,), first=(1,)), VIOLATED, beyond=True),
         ],
         (Condition("the producer starts in phase 0 instead of make_producer_start_state", lambda p: p["first"] == 0),),
     ),

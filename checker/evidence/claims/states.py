@@ -8,7 +8,7 @@ from functools import partial
 from sm90_verify.evidence.claims import arithmetic
 from sm90_verify.evidence.claims.arithmetic import for_all
 from sm90_verify.evidence.claims.claim import Claim, Condition, Point
-from sm90_verify.evidence.claims.models.rings import HandParity
+from sm90_verify.evidence.claims.models.first_laps import HandParity
 from sm90_verify.evidence.claims.models.state_arithmetic import (
     NUMBERS,
     UNBOUNDED,
