@@ -11,7 +11,7 @@ import pytest
 from needs import needs_gpu
 
 from sm90_verify.evidence.hardware.gemm import variants as gemm_variants
-from sm90_verify.evidence.hardware.gemm.kernel import WRONG
+from sm90_verify.evidence.hardware.gemm.config import WRONG
 from sm90_verify.evidence.hardware.gemm.models import MODELS
 from sm90_verify.evidence.hardware.gemm.record import SOURCE, read_reactions, sizes, write_reactions
 from sm90_verify.evidence.hardware.gemm.variants import GemmPrediction, GemmReaction, React, contradicts, variants

@@ -11,7 +11,8 @@ import pytest
 from needs import needs_gpu, needs_nvcc
 
 from sm90_verify.evidence.hardware.gemm import variants as gemm_variants
-from sm90_verify.evidence.hardware.gemm.kernel import KINDS, POINTS, WRONG, Config, GemmKernel, bytes_of_parts, names
+from sm90_verify.evidence.hardware.gemm.config import KINDS, POINTS, WRONG, Config, names
+from sm90_verify.evidence.hardware.gemm.kernel import GemmKernel, bytes_of_parts
 from sm90_verify.evidence.hardware.gemm.models import MODELS, model_class
 from sm90_verify.evidence.hardware.gemm.record import SOURCE, record_kernel, sizes
 from sm90_verify.evidence.hardware.recorder.conform import conform

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm90_verify.evidence.hardware.gemm.kernel import Config
+from sm90_verify.evidence.hardware.gemm.config import Config
 from sm90_verify.spec.cutlass.cluster import signals
 from sm90_verify.spec.cutlass.epilogue import Stores, Storing
 from sm90_verify.spec.cutlass.gemm import GEMMS, Gemm

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sm90_verify.evidence.hardware.gemm.kernel import K_TILE, Config, GemmKernel
+from sm90_verify.evidence.hardware.gemm.config import K_TILE, Config
+from sm90_verify.evidence.hardware.gemm.kernel import GemmKernel
 from sm90_verify.evidence.hardware.gemm.variants import (
     PATIENT,
     GemmReaction,

@@ -15,7 +15,8 @@ from sm90_verify.engines.order import order
 from sm90_verify.engines.order.schedule import confirm
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.violation import Violation
-from sm90_verify.evidence.hardware.gemm.kernel import K_TILE, POINTS, Config, GemmKernel, names
+from sm90_verify.evidence.hardware.gemm.config import K_TILE, POINTS, Config, names
+from sm90_verify.evidence.hardware.gemm.kernel import GemmKernel
 from sm90_verify.evidence.hardware.gemm.models import model_class
 from sm90_verify.evidence.hardware.reactions import STATES, WRONG
 from sm90_verify.evidence.hardware.recorder.tapes import ALL, Hold
