@@ -20,7 +20,7 @@ from sm90_verify.evidence.hardware.pipelines import kernel as pipelines
 from sm90_verify.evidence.hardware.pipelines import mistakes as table
 from sm90_verify.evidence.hardware.pipelines import record as pipelines_record
 from sm90_verify.evidence.hardware.pipelines import shapes
-from sm90_verify.evidence.hardware.pipelines.kernel import contradicts
+from sm90_verify.evidence.hardware.pipelines.react import MistakeReaction, contradicts, react
 from sm90_verify.evidence.hardware.pipelines.record import read_reactions, write_reactions
 from sm90_verify.evidence.hardware.recorder import tapes
 from sm90_verify.evidence.hardware.recorder.conform import atoms
@@ -177,7 +177,7 @@ def test_what_the_specification_says_of_a_mistake(one):
 @needs_gpu
 @pytest.mark.parametrize("one", table.mistakes(), ids=lambda one: f"{one.label}-{one.parameters.get('cluster', '')}")
 def test_what_the_gpu_does_with_a_mistake(one):
-    assert contradicts(one, pipelines.react(one)) == ""
+    assert contradicts(one, react(one)) == ""
 
 
 def test_what_contradicts_a_prediction():
@@ -191,18 +191,18 @@ def test_what_contradicts_a_prediction():
         )
     )
     stuck = (("consumer", "producer"),)
-    hangs = pipelines.MistakeReaction(100, hangs=100, stuck=stuck)
+    hangs = MistakeReaction(100, hangs=100, stuck=stuck)
     assert contradicts(hang, hangs) == ""
     assert "99 runs of 100 hang" in contradicts(hang, replace(hangs, hangs=99))
     assert "stuck are to be" in contradicts(hang, replace(hangs, stuck=(*stuck, ("consumer",))[::-1]))
     assert "without the mistake" in contradicts(hang, replace(hangs, right_hangs=1))
-    assert contradicts(race, pipelines.MistakeReaction(100, wrong=95)) == ""
-    assert "94 are wrong" in contradicts(race, pipelines.MistakeReaction(100, wrong=94))
-    assert "without the mistake" in contradicts(race, pipelines.MistakeReaction(100, wrong=100, right_wrong=1))
-    assert contradicts(race, pipelines.MistakeReaction(100, wrong=100, unlike=("it waits",))) == "it waits"
+    assert contradicts(race, MistakeReaction(100, wrong=95)) == ""
+    assert "94 are wrong" in contradicts(race, MistakeReaction(100, wrong=94))
+    assert "without the mistake" in contradicts(race, MistakeReaction(100, wrong=100, right_wrong=1))
+    assert contradicts(race, MistakeReaction(100, wrong=100, unlike=("it waits",))) == "it waits"
     assert contradicts(hang, replace(hangs, unordered=("no order",))) == "no order"
-    assert contradicts(fault, pipelines.MistakeReaction(100, fault="the launch faults")) == ""
-    assert "ended" in contradicts(fault, pipelines.MistakeReaction(100))
+    assert contradicts(fault, MistakeReaction(100, fault="the launch faults")) == ""
+    assert "ended" in contradicts(fault, MistakeReaction(100))
 
 
 # ---------------------------------------------------------------- recording, by a GPU that does what the models do
@@ -288,7 +288,7 @@ def test_one_kernel_is_recorded(obedient, monkeypatch):
 
 def test_all_mistakes_are_recorded(obedient, monkeypatch, tmp_path):
     path = str(tmp_path / "mistakes.jsonl.gz")
-    did = pipelines.MistakeReaction(100, hangs=100, wrong=100)
+    did = MistakeReaction(100, hangs=100, wrong=100)
     monkeypatch.setattr(pipelines_record, "react", lambda one: did)
     pipelines_record.record_mistakes(path)
     assert read_reactions(path) == [(one, did) for one in table.mistakes()]
@@ -340,10 +340,10 @@ def test_what_an_h100_did_with_mistakes():
 def test_reactions_are_read_as_written(tmp_path, monkeypatch):
     monkeypatch.setattr(pipelines_record, "gpu", lambda: Gpu("an H100", "13.0", "13.0", 132))
     one, other = table.mistakes()[:2]
-    did = pipelines.MistakeReaction(100, 3, 2, (("consumer", "producer"), ("consumer",)), "", 1, 0, ("a", "b"), ("c",))
+    did = MistakeReaction(100, 3, 2, (("consumer", "producer"), ("consumer",)), "", 1, 0, ("a", "b"), ("c",))
     path = str(tmp_path / "pipelines_mistakes.jsonl.gz")
-    write_reactions([(one, did), (other, pipelines.MistakeReaction(20, fault="the launch faults"))], path)
-    assert read_reactions(path) == [(one, did), (other, pipelines.MistakeReaction(20, fault="the launch faults"))]
+    write_reactions([(one, did), (other, MistakeReaction(20, fault="the launch faults"))], path)
+    assert read_reactions(path) == [(one, did), (other, MistakeReaction(20, fault="the launch faults"))]
     write_reactions([(replace(one, parameters={"stages": 9}), did)], path)
     assert read_reactions(path) == []
     (tmp_path / "pipelines_mistakes.jsonl.gz").write_bytes(gzip.compress(b'{"kind":"another"}\n'))

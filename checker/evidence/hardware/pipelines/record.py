@@ -8,16 +8,9 @@ from statistics import median
 from typing import Any
 
 from sm90_verify.evidence.hardware.parallel import in_processes
-from sm90_verify.evidence.hardware.pipelines.kernel import (
-    MistakeReaction,
-    PipelineKernel,
-    react,
-    reaction,
-    record,
-    sizes,
-    variants,
-)
+from sm90_verify.evidence.hardware.pipelines.kernel import PipelineKernel, record, sizes
 from sm90_verify.evidence.hardware.pipelines.mistakes import Mistake
+from sm90_verify.evidence.hardware.pipelines.react import MistakeReaction, react, reaction, variants
 from sm90_verify.evidence.hardware.pipelines.shapes import NAMES
 from sm90_verify.gpu.device import gpu
 from sm90_verify.gpu.record import RUNS
