@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from test_handmade import JUNK, Loop, Mixed, Pair, Ring
+from handmade_kernels import JUNK, Loop, Mixed, Pair, Ring
 
 from sm90_verify.engines.check import check
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED

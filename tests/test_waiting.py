@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from rings import Filled
 
 from sm90_verify.engines.check import check
 from sm90_verify.report.text import render
 from sm90_verify.result import VIOLATED
-from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline
 
 
@@ -26,19 +27,10 @@ def line_of(pipeline: type[Pipeline], text: str) -> int:
     return first + max(number for number, line in enumerate(lines) if line.strip().startswith(text))
 
 
-class Forgets(Pipeline):
+class Forgets(Filled):
     """The second consumer keeps its second stage."""
 
-    stages = 2
-    full = barrier(arrivals=1)
     empty = barrier(arrivals=2)
-    a = tile(bytes=64)
-
-    @role(warps=1)
-    def producer(self, at):
-        yield self.empty[at].wait(at.phase ^ 1)
-        yield self.full[at].arrive_expect_tx(64)
-        yield self.a[at].load(signals=self.full[at])
 
     @role(warpgroups=1)
     def consumer0(self, at):
@@ -58,7 +50,7 @@ def test_who_has_arrived_is_not_who_is_missing():
     at = line_of(Forgets, "yield self.full[at].wait")
     came = "1 of 2 arrivals (1 from consumer0)"
     assert found["producer"] == f"{came}, none from consumer1 (waits for full[1], line {at})"
-    mine = line_of(Forgets, "yield self.empty[at].wait")
+    mine = line_of(Filled, "yield self.empty[at].wait")
     for consumer in ("consumer0", "consumer1"):
         assert found[consumer] == f"0 of 1 arrivals, none from producer (waits for empty[1], line {mine})"
     trace = check(Forgets(), properties=("deadlock",)).trace
@@ -210,7 +202,7 @@ def test_every_engine_says_the_same_of_the_same_state(engine):
 
 def test_the_line_of_a_role_is_told_beside_those_of_others():
     lines = [line for line in render(check(Forgets(), properties=("deadlock",))).splitlines() if "blocked" in line]
-    mine = line_of(Forgets, "yield self.empty[at].wait")
+    mine = line_of(Filled, "yield self.empty[at].wait")
     assert lines[0].startswith(f"  blocked  producer waits for empty[1] phase parity 0, line {mine}: 1 of 2 arrivals")
 
 
