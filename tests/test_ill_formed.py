@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_mbarrier_fuzz import answers
+from test_mbarrier_reference import answers
 
 from sm90_verify.evidence.hardware.mbarrier import ill_formed
 from sm90_verify.evidence.hardware.mbarrier.generate import row
