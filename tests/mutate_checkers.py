@@ -29,7 +29,7 @@ from equivalent_changes import EQUIVALENT
 
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY = 8 << 30
-LANGUAGE = "control_flow language declarations program"
+LANGUAGE = "control_flow loop_mistakes language declarations program loops"
 ORDER = "order_conditions order_enough order_answers order_range"
 ANNOTATE = "annotate annotate_faults annotate_refusals"
 LIVELOCK = "livelock livelock_by_hand landing"
@@ -39,24 +39,25 @@ BYTES = "barrier_bytes barrier_layout"
 VALIDATE = "validate validate_threads validate_memory validate_copies"
 LOG_RULES = "log_rules log_early log_edited"
 LOG = f"{LOG_RULES} log_machine"
+CONDITIONS = "search_conditions search_answers"
 MODELS = (
-    f"{REDUCTION} balanced cluster_memory {BYTES} corpus thresholds kernels {VALIDATE} order {SEARCH} {LIVELOCK} "
-    "symmetry"
+    f"{REDUCTION} balanced cluster_memory {BYTES} corpus thresholds kernels {VALIDATE} order order_limits {SEARCH} "
+    f"{LIVELOCK} symmetry"
 )
-ORDERS = f"order {BYTES} cluster corpus {VALIDATE}"
+ORDERS = f"order order_limits {BYTES} cluster corpus {VALIDATE}"
 LOGS = "log log_format validate_logs"
 TABLE = {
-    "spec/model/flow.py": ("control program waits", MODELS),
+    "spec/model/flow.py": ("control program loops waits", MODELS),
     "spec/model/mbarriers.py": (f"waits balanced {REDUCTION}", MODELS),
     "spec/ptx/thread_barriers.py": (f"program cluster_memory {REDUCTION}", MODELS),
-    "spec/model/accesses.py": ("accesses cluster_memory program", MODELS),
+    "spec/model/accesses.py": ("accesses cluster_memory program loops", MODELS),
     "spec/ptx/groups.py": ("asynchronous", MODELS),
-    "spec/model/decisions.py": ("program control", MODELS),
-    "spec/model/compile.py": ("state_checks program cluster_memory", MODELS),
+    "spec/model/decisions.py": ("program loops control", MODELS),
+    "spec/model/compile.py": ("state_checks program loops cluster_memory", MODELS),
     "spec/model/structure.py": ("balanced waits", MODELS),
     "spec/model/annotate.py": (ANNOTATE, MODELS),
     "spec/language/walk.py": (f"{LANGUAGE} state {ANNOTATE}", MODELS),
-    "spec/language/ghost.py": ("ghost waits program", MODELS),
+    "spec/language/ghost.py": ("ghost waits program loops", MODELS),
     "spec/language/places.py": (f"places {LANGUAGE}", MODELS),
     "spec/language/snapshot.py": (f"{LANGUAGE} state", MODELS),
     "spec/model/validate.py": (f"declarations language {VALIDATE} handmade", MODELS),
@@ -66,19 +67,19 @@ TABLE = {
     "spec/model/barrier_bytes.py": (BYTES, MODELS),
     "spec/model/state_checks.py": ("state_checks cluster_memory", MODELS),
     "spec/ptx/mbarrier.py": (f"{LOG_RULES} hopper", MODELS),
-    "spec/ptx/cluster.py": ("cluster_memory claims", MODELS),
+    "spec/ptx/cluster.py": ("cluster_memory claims claim_evidence", MODELS),
     "spec/ptx/registers.py": ("registers", MODELS),
     "spec/language/layout.py": ("asynchronous declarations", MODELS),
-    "spec/model/variables.py": ("program waits", MODELS),
-    "checker/engines/search/bounds.py": (f"search_conditions {SEARCH}", MODELS),
-    "checker/engines/search/engine.py": (f"search_conditions {LIVELOCK} engines engine_answers", MODELS),
-    "checker/engines/search/explore.py": (f"search_conditions {LIVELOCK} {SEARCH}", MODELS),
-    "checker/engines/search/packed.py": (f"search_conditions {LIVELOCK} {SEARCH}", MODELS),
-    "checker/engines/search/reached.py": (f"search_conditions {LIVELOCK} {SEARCH} symmetry {REDUCTION}", MODELS),
-    "checker/engines/search/read_python.py": ("readings search_conditions", MODELS),
+    "spec/model/variables.py": ("program loops waits", MODELS),
+    "checker/engines/search/bounds.py": (f"{CONDITIONS} {SEARCH}", MODELS),
+    "checker/engines/search/engine.py": (f"search_answers search_conditions {LIVELOCK} engines engine_answers", MODELS),
+    "checker/engines/search/explore.py": (f"{CONDITIONS} {LIVELOCK} {SEARCH}", MODELS),
+    "checker/engines/search/packed.py": (f"{CONDITIONS} {LIVELOCK} {SEARCH}", MODELS),
+    "checker/engines/search/reached.py": (f"{CONDITIONS} {LIVELOCK} {SEARCH} symmetry {REDUCTION}", MODELS),
+    "checker/engines/search/read_python.py": (f"readings {CONDITIONS}", MODELS),
     "checker/engines/search/reduction.py": (f"balanced {REDUCTION}", MODELS),
     "checker/engines/search/symmetry.py": ("symmetry", MODELS),
-    "checker/engines/search/exchange.py": (f"search_conditions symmetry {LIVELOCK} {SEARCH}", MODELS),
+    "checker/engines/search/exchange.py": (f"{CONDITIONS} symmetry {LIVELOCK} {SEARCH}", MODELS),
     "checker/engines/order/__init__.py": (ORDER, ORDERS),
     "checker/engines/order/counts.py": (ORDER, ORDERS),
     "checker/engines/order/ctas.py": (ORDER, ORDERS),
