@@ -9,7 +9,8 @@ import time
 from dataclasses import replace
 from typing import Any, TypeVar, get_origin, get_type_hints
 
-from sm90_verify.counterexample.trace import known_again, shows_again
+from sm90_verify.counterexample.afterwards import MOST_STATES, wait_for_ever
+from sm90_verify.counterexample.trace import known_again, run_of, shows_again
 from sm90_verify.python_file import load_classes
 from sm90_verify.result import SCHEMA, UNDETERMINED, VIOLATED, Blocked, Definition, Finding, Result, Trace, TraceStep
 from sm90_verify.spec.cutlass.catalogue import kernels
@@ -17,6 +18,8 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.machine import Machine
+from sm90_verify.spec.model.words import listed
 
 _Record = TypeVar("_Record", Trace, TraceStep, Blocked)
 
@@ -72,15 +75,30 @@ def replay_trace(pipeline: Pipeline, trace: Trace) -> Result:
     """
     start = time.perf_counter()
     machine = compile_kernel(walk.trace(pipeline))
-    if shows_again(machine, trace):
-        finding = Finding(trace.property, VIOLATED, known_again(machine, trace))
+    why = _not_there(machine, trace)
+    if why:
+        finding = Finding(trace.property, UNDETERMINED, note=why)
     else:
-        finding = Finding(
-            trace.property, UNDETERMINED, note="the trace can be executed, but does not end in the violation"
-        )
+        finding = Finding(trace.property, VIOLATED, known_again(machine, trace))
     scope = {"trips": machine.parameters.get("trips")}
     seconds = time.perf_counter() - start
     return Result("replay", machine.name, machine.parameters, "replay", (finding,), scope, seconds=seconds)
+
+
+def _not_there(machine: Machine, trace: Trace) -> str:
+    """Why the trace does not show its violation on the machine; "" if it does."""
+    if not shows_again(machine, trace):
+        return "the trace can be executed, but does not end in the violation"
+    if trace.blocked:
+        roles = [entry.role for entry in trace.blocked]
+        for_ever = wait_for_ever(machine, run_of(machine, trace).last, roles)
+        if for_ever == "no":
+            return f"the trace can be executed, but {listed(roles)} can go on after it"
+        if for_ever == "open":
+            return (
+                f"whether {listed(roles)} can go on after the trace is open after {MOST_STATES} states: check it again"
+            )
+    return ""
 
 
 def pipeline_of(model: dict[str, Any], command: str) -> Pipeline:

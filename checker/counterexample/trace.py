@@ -7,7 +7,6 @@ it reproduces the violation; every trace that is printed has been replayed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from sm90_verify.counterexample import waiting
@@ -140,14 +139,28 @@ def _stands_wrong(place: Location, state: State, property: str, because: str) ->
 
 
 def known_again(machine: Machine, trace: Trace) -> Trace:
-    """A trace of the machine that was read from a file, with what is not written there: of what kinds its steps are,
-    and on what things.
+    """A trace that shows its violation on the machine, told by the machine alone: of a file, only the actions,
+    the property, who is blocked, and which of several reasons is meant.
     """
-    actions = {action.name: index for index, action in enumerate(machine.actions)}
-    run = execute(machine, [actions[step.action] for step in trace.steps])
-    known = [step_of(machine, machine.actions[actions[step.action]], {}) for step in trace.steps]
-    steps = [replace(step, kind=one.kind, things=one.things) for step, one in zip(trace.steps, known, strict=True)]
-    return replace(trace, steps=tuple(steps), next=_ahead(machine, run, trace.property, trace.because))
+    run = run_of(machine, trace)
+    told = [check for check in run.violated if check.property == trace.property]
+    because = [check.because for check in told if reason(check, run.last) == trace.because]
+    because += [check.because for check in told]
+    stuck = [entry.role for entry in trace.blocked]
+    return make_trace(machine, trace.property, because[0] if because else "", _numbers(machine, trace), stuck)
+
+
+def run_of(machine: Machine, trace: Trace) -> MachineRun:
+    """The steps of a trace, executed; raises SpecError if the machine has no such steps, or one cannot be taken."""
+    return execute(machine, _numbers(machine, trace))
+
+
+def _numbers(machine: Machine, trace: Trace) -> list[int]:
+    numbers = {action.name: index for index, action in enumerate(machine.actions)}
+    missing = [step.action for step in trace.steps if step.action not in numbers]
+    if missing:
+        raise SpecError(f"{missing[0]!r} is not a step of {machine.name}: replay it with the parameters of the trace")
+    return [numbers[step.action] for step in trace.steps]
 
 
 def _kind(place: Location) -> StepKind:
@@ -183,15 +196,16 @@ def changes(machine: Machine, before: State, after: State) -> dict[str, str]:
 
 
 def shows_again(machine: Machine, trace: Trace) -> bool:
-    """Whether the trace, executed step by step on the concrete model, ends in the violation that it claims."""
-    numbers = {action.name: index for index, action in enumerate(machine.actions)}
-    missing = [step.action for step in trace.steps if step.action not in numbers]
-    if missing:
-        raise SpecError(f"{missing[0]!r} is not a step of {machine.name}: replay it with the parameters of the trace")
-    run = execute(machine, [numbers[step.action] for step in trace.steps])
-    if trace.blocked:
-        return waiting.reproduces(machine, run.last, trace)
-    return any(check.property == trace.property for check in run.violated)
+    """Whether the trace, executed step by step on the concrete model, ends in the violation that it claims. Of roles
+    that wait for ever: whether they wait. (afterwards.py says whether they wait for ever.)
+    """
+    run = run_of(machine, trace)
+    if not trace.blocked:
+        return any(check.property == trace.property for check in run.violated)
+    stuck = [entry.role for entry in trace.blocked]
+    if trace.property == "arrival-count" and waiting.never_enough(machine, run.last, stuck) is None:
+        return False
+    return trace.property in ("deadlock", "arrival-count") and waiting.reproduces(machine, run.last, trace)
 
 
 def _counter(machine: Machine, role: str) -> str:
