@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+
 import pytest
 
 from sm90_verify.engines.search.explore import explore
@@ -65,8 +67,11 @@ def test_a_state_that_a_loop_may_advance_for_ever_is_refused(before):
                     break
             yield self.b[0].wait(state.phase)
 
-    with pytest.raises(SpecError, match="too many to follow across a loop"):
+    with pytest.raises(
+        SpecError, match="too many to follow across a loop without end: wait in each iteration"
+    ) as error:
         compile_kernel(trace(Maybe(before=before)))
+    assert "self.b[0].wait" in linecache.getline(error.value.where.file, error.value.where.line)
 
 
 def test_the_distance_decides_what_is_early():

@@ -218,3 +218,10 @@ def test_syncthreads_is_barrier_zero(arrives):
     assert line.startswith("yield self.named_arrive" if arrives else "yield self.named_sync")
     named = re.search(r"in line (\d+)", what)
     assert named is not None and "self.cta_sync()" in linecache.getline(__file__, int(named[1]))
+
+
+@pytest.mark.parametrize("registers", [-8, 0, 256])
+def test_a_thread_has_1_to_255_registers_without_setmaxnreg_too(registers):
+    assert refusal(Registers(gives=False, registers=registers))[0] == (
+        f"registers={registers} per thread at launch: use 1 to 255"
+    )

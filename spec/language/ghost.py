@@ -57,7 +57,9 @@ class Ghost:
         if distance < 0:
             raise SpecError(f"a wait on {wait.barrier} for a phase that this role has already gone beyond")
         if distance >= FAR:
-            raise SpecError(f"a wait on {wait.barrier} skips {distance} phases: too many to follow across a loop")
+            what = f"a wait on {wait.barrier} skips {distance} phases that this role has not waited for"
+            how = "wait in each iteration too, or check one number of iterations (trips=8, --trips 8)"
+            raise SpecError(f"{what}, too many to follow across a loop without end: {how}")
         return distance
 
     def is_first(self, wait: op.Wait) -> bool:

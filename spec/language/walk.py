@@ -244,7 +244,8 @@ class _Walk:
     def _distance(self, wait: op.Wait) -> int:
         """The distance of a wait. In a loop the first one of a state is known only within the laps that close it."""
         first = bool(self.heads) and self.ghost.is_first(wait)
-        distance = self.ghost.distance(wait)
+        with placed(self.source):
+            distance = self.ghost.distance(wait)
         if first and distance >= self.laps:
             self.laps *= 2
             raise _StartAgain

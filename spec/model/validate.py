@@ -186,14 +186,15 @@ def _check_threads(programs: Sequence[Program]) -> None:
 
 
 def _check_registers(programs: Sequence[Program], registers: int) -> None:
-    """Where setmaxnreg moves registers, those of the launch are there: without it nothing says what a thread has."""
-    for changes, node in _nodes(programs):
-        if not isinstance(node.operation, op.Setmaxnreg):
-            continue
-        if not 1 <= registers <= REGISTERS_OF_THREAD:
-            what = f"setmaxnreg in a kernel launched with registers={registers} per thread"
-            raise SpecError(f"{what}: use 1 to {REGISTERS_OF_THREAD}", node.source)
-        threads = sum(program.me.threads for program in programs if program.home == changes.home)
+    """A thread can have them; and where setmaxnreg moves registers, those of the launch are there: without it nothing
+    says what a thread has.
+    """
+    changes = [(program, node) for program, node in _nodes(programs) if isinstance(node.operation, op.Setmaxnreg)]
+    if not 1 <= registers <= REGISTERS_OF_THREAD:
+        where = changes[0][1].source if changes else programs[0].where
+        raise SpecError(f"registers={registers} per thread at launch: use 1 to {REGISTERS_OF_THREAD}", where)
+    for change, node in changes:
+        threads = sum(program.me.threads for program in programs if program.home == change.home)
         if registers * threads > REGISTERS_OF_SM:
             what = f"{threads} threads of registers={registers} have {registers * threads} at launch"
             raise SpecError(f"{what}: an SM has {REGISTERS_OF_SM}; launch with fewer", node.source)
