@@ -115,6 +115,17 @@ def test_a_race_is_told_of_what_was_to_come():
     assert order.property == "race" and "read of a by reader after the generic-proxy write of b" in order.because
 
 
+def test_a_copy_that_lands_in_pieces_is_there_with_the_last_one():
+    plan, model = model_of(TmaAsync(stages=1, trips=3, bytes=64))
+    run = simulated(plan, model.machine, 1)
+    _, model = model_of(TmaAsync(stages=1, trips=3, bytes=64, pieces=2))
+    order = model.order(run)
+    kinds = [model.machine.actions[action].kind for action in order.actions]
+    assert order.accepted and kinds.count("piece") == kinds.count("lands") == 3
+    stale = tuple((buffer, low - 1, high) for buffer, low, high in run.roles[1].events[1].reads)
+    assert model.order(changed(run, "consumer", 1, reads=stale)).property == "stale-read"
+
+
 def test_a_write_replaces_all_that_it_overlaps():
     def at(start, stop, cta=0):
         return Access("x", "shared", start, stop, True, "generic", cta)

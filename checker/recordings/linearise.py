@@ -68,7 +68,7 @@ class Linearise:
         self.landing = self._landing()
 
     def _landing(self) -> dict[int, tuple[str, str]]:
-        """By action of a copy, the buffer and the barrier."""
+        """By action of a copy, or of a piece of it, the buffer and the barrier."""
         found = {}
         for index, action in enumerate(self.machine.actions):
             copy = self.machine.landing(action)
@@ -168,6 +168,9 @@ class _Search:
         for agent in self.packed.agents:
             agent(state, out, bad)
         for action, successor in out:
+            if self.model.machine.actions[action].kind == "piece":  # the words are there with the last one
+                landings.append((action, successor, done, content, flying))
+                continue
             buffer, barrier = self.model.landing[action]
             number, access = next((n, a) for b, c, n, a in flying if (b, c) == (buffer, barrier))
             rest = tuple(one for one in flying if one[2:] != (number, access))
