@@ -10,10 +10,12 @@ from sm90_verify.counterexample.trace import execute, step_of
 from sm90_verify.python_file import load_classes
 from sm90_verify.recordings.linearise import Linearise, Order
 from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.plan import ExecutorPlan
 from sm90_verify.recordings.recording import Recording
+from sm90_verify.recordings.whole import must_fit
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace
 from sm90_verify.spec.cutlass.catalogue import kernels
-from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.errors import SpecError, placed
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
@@ -45,9 +47,11 @@ class Acceptance:
 
 
 def acceptance_of(recording: Recording) -> Acceptance:
-    """Looks for an order of each run that the model allows."""
-    pipeline = pipeline_of(recording)
-    plan = lower(trace(pipeline))
+    """Looks for an order of each run that the model allows. Raises SpecError with the line for what are no whole runs
+    of the model.
+    """
+    plan = plan_of(recording)
+    must_fit(recording, plan)
     machine = compile_kernel(plan.kernel)
     model = Linearise(plan, machine, tolerance=recording.resolution)
     found = Acceptance()
@@ -72,6 +76,17 @@ def acceptance_of(recording: Recording) -> Acceptance:
     return found
 
 
+def plan_of(recording: Recording) -> ExecutorPlan:
+    """What was executed; SpecError with the line of the head if nothing can have been."""
+    try:
+        with placed(recording.where if recording.file else None):
+            return lower(trace(pipeline_of(recording)))
+    except SpecError as error:
+        if recording.file:
+            raise
+        raise SpecError(f"no kernel that was recorded: {error.what}; record it again", recording.where) from None
+
+
 def pipeline_of(recording: Recording) -> Pipeline:
     if recording.file:
         (own,) = load_classes(recording.file, recording.model)
@@ -79,8 +94,7 @@ def pipeline_of(recording: Recording) -> Pipeline:
     kernel = kernels().get(recording.model)
     if kernel is None:
         raise SpecError(f"a recording of {recording.model!r}, which is no kernel of the library")
-    names = kernel.parameter_names()
-    return kernel(**{name: value for name, value in recording.parameters.items() if name in names})
+    return kernel(**recording.parameters)
 
 
 def check_recording(recording: Recording) -> Result:
@@ -91,7 +105,8 @@ def check_recording(recording: Recording) -> Result:
     if found.hung:
         stuck = next(run for run in recording.runs if run.hangs)
         names = ", ".join(role.name for role in stuck.roles if role.node >= 0)
-        trace = Trace("deadlock", f"{found.hung} of {found.runs} runs hang; {names} did not end", ())
+        which = f"{names} did not end" if names else "which roles did not end is not recorded"
+        trace = Trace("deadlock", f"{found.hung} of {found.runs} runs hang; {which}", ())
     elif found.refused:
         number, order = next(((n, one) for n, one in found.refused if one.complete), found.refused[0])
         if order.complete:
@@ -124,7 +139,6 @@ def check_recording(recording: Recording) -> Result:
 
 def _trace(recording: Recording, order: Order, because: str) -> Trace:
     """The steps of the order that got furthest."""
-    pipeline = pipeline_of(recording)
-    machine = compile_kernel(trace(pipeline))
+    machine = compile_kernel(trace(pipeline_of(recording)))
     steps = tuple(step_of(machine, step.action, {}) for step in execute(machine, order.actions).steps)
     return Trace(order.property, because, steps)
