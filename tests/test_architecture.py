@@ -162,7 +162,7 @@ def loaded_by(code: str) -> list[str]:
 
 
 def run(*words: str) -> str:
-    return f"from sm90_verify.cli.main import main\ntry: main({list(words)})\nexcept SystemExit: pass"
+    return f"from sm90_verify.cli.main import main\nmain({list(words)})"
 
 
 def test_help_loads_no_engine_and_no_model():

@@ -56,8 +56,7 @@ def with_handshake(monkeypatch):
 
 
 def help_of(command, capsys):
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
+    assert main([command, "--help"]) == 0
     return " ".join(capsys.readouterr().out.split())
 
 

@@ -156,10 +156,8 @@ def test_the_module_is_the_command():
 
 def test_help_has_two_groups(capsys):
     """What a user checks with, and what the project shows about itself; every command in one of them."""
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    text = capsys.readouterr().out
-    assert not ended.value.code and text.startswith("usage: verify")
+    code, text, _ = run("--help", capsys=capsys)
+    assert code == 0 and text.startswith("usage: verify")
     checks, evidence = text.split("What you check with:")[1].split("What this project shows about itself:")
     listed = [[line.split()[0] for line in part.splitlines() if line.startswith("  ")] for part in (checks, evidence)]
     assert listed[0] == ["pipeline", "epilogue", "mainloop", "gemm", "spec", "log", "replay", "explain"]
@@ -168,10 +166,8 @@ def test_help_has_two_groups(capsys):
 
 @pytest.mark.parametrize("command", [one.name for one in (*CHECKS, *EVIDENCE)])
 def test_every_command_explains_its_options(command, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main([command, "--help"])
-    text = capsys.readouterr().out
-    assert not ended.value.code and text.startswith(f"usage: verify {command} [-h]")
+    code, text, _ = run(command, "--help", capsys=capsys)
+    assert code == 0 and text.startswith(f"usage: verify {command} [-h]")
     assert main([command, "--no-such-option"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("verify: error:") and len(error.splitlines()) == 1

@@ -1,182 +1,22 @@
-"""verify: reads the command line, asks the engines, and chooses the exit code."""
+"""verify: an exit code and at most one line about what went wrong, whatever happens and whenever it does."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
-
-from sm90_verify.cli.output import Questions, finish, say, tell
-from sm90_verify.cli.usage import EVIDENCE, make_parser
-from sm90_verify.cli.values import UsageError
-from sm90_verify.result import EXIT_CANNOT_RUN, Definition, Result
-from sm90_verify.spec.errors import SpecError
-
-if TYPE_CHECKING:
-    from sm90_verify.spec.language.pipeline import Pipeline
+from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs `verify`; gives the exit code: 0 proved, 1 violated, 2 could not run, 3 undetermined."""
+    """Runs `verify`; gives the exit code: 0 proved, 1 violated, 2 could not run, 3 undetermined.
+
+    Everything else is imported in here, so that a Ctrl-C during the imports is told as one that comes later.
+    """
     try:
-        parser = make_parser()
-        options = parser.parse_args(arguments)
-    except SpecError as error:
+        from sm90_verify.cli.commands import run
+
+        return run(arguments)
+    except BaseException as error:
+        from sm90_verify.cli.output import say
+        from sm90_verify.result import EXIT_CANNOT_RUN
+
         say(error)
         return EXIT_CANNOT_RUN
-    try:
-        if options.command is None:
-            raise UsageError("which command? see verify --help")
-        return _COMMANDS[options.command](options)
-    except BaseException as error:
-        say(error)
-    return EXIT_CANNOT_RUN
-
-
-# ---------------------------------------------------------------- commands
-
-
-def _pipeline(options: argparse.Namespace) -> int:
-    from sm90_verify.spec.cutlass.catalogue import kernels
-
-    classes = kernels("pipeline")
-    if options.model not in classes:
-        raise UsageError(f"no pipeline class {options.model!r}: use one of {', '.join(classes)}")
-    kernel = classes[options.model]
-    known = kernel.parameter_names()
-    settings = {
-        name: getattr(options, name)
-        for name in ("stages", "consumers", "producers", "cluster", "trips", "bytes")
-        if getattr(options, name) is not None
-    }
-    for name in settings:
-        if name not in known:
-            raise UsageError(f"--{name}: {options.model} has no {name}")
-    shown = ["stages", *(name for name in ("consumers",) if name in known), *(s for s in settings if s != "stages")]
-    return finish([_check(kernel, settings, options, tuple(dict.fromkeys(shown)))], options)
-
-
-def _collective(options: argparse.Namespace) -> int:
-    from sm90_verify.cli.collectives import asked_of_waits, choose
-
-    if getattr(options, "frontier", False):
-        from sm90_verify.cli import evidence
-
-        return evidence.frontier(options)
-    if getattr(options, "processes", 0):
-        raise UsageError("--processes means nothing without --frontier: leave it out, or add --frontier")
-    if getattr(options, "minimal_wait", False):
-        from sm90_verify.engines.minimal_wait import minimal_wait
-
-        return finish([minimal_wait(**asked_of_waits(options))], options)
-    kernel, settings, shown = choose(options)
-    return finish([_check(kernel, settings, options, shown)], options)
-
-
-def _spec(options: argparse.Namespace) -> int:
-    from sm90_verify.python_file import load_classes
-
-    settings = dict(options.settings)
-    for name in ("stages", "trips"):
-        if getattr(options, name) is not None:
-            settings[name] = getattr(options, name)
-    shown = tuple(dict.fromkeys(("stages", *settings)))
-    questions = Questions()
-
-    def about_class(kernel: type[Pipeline]) -> Iterable[Result]:
-        return [_check(kernel, settings, options, shown)]
-
-    def about_file(path: str, name: str) -> Iterable[Result]:
-        for kernel in load_classes(path, name):
-            questions.ask(partial(about_class, kernel))
-        return ()
-
-    for text in options.models:
-        path, _, name = text.partition(":")
-        questions.ask(partial(about_file, path, name))
-    return questions.finish(options)
-
-
-def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, shown: tuple[str, ...]) -> Result:
-    from sm90_verify.engines.check import check
-    from sm90_verify.engines.table import heed, with_engine
-
-    engine = with_engine(options.engine, "smt") if getattr(options, "prove", False) else options.engine
-    kept = not options.limit or options.engine_is_given or heed(engine, "limit")
-    result = check(
-        kernel(**settings),
-        command=options.command,
-        properties=options.properties,
-        engine=engine,
-        limit=options.limit if kept else 0,
-        timeout=options.timeout,
-        memory=options.memory << 30,
-        reduced=not options.unreduced,
-    )
-    file = sys.modules[kernel.__module__].__file__ if options.command == "spec" else None
-    definition = None if file is None else Definition(os.path.abspath(file), kernel.__name__)
-    return replace(result, shown=shown, definition=definition)
-
-
-def _log(options: argparse.Namespace) -> int:
-    from sm90_verify.frontends.bounds import bounded
-    from sm90_verify.frontends.log.check import check_log
-    from sm90_verify.recordings.recording import is_recording, read
-
-    bounded_by = partial(bounded, properties=options.properties, limit=options.limit, timeout=options.timeout)
-
-    def about_file(path: str) -> Iterable[Result]:
-        if not is_recording(path):
-            return [bounded_by(check_log(path))]
-        from sm90_verify.recordings.acceptance import check_recording
-
-        return [bounded_by(check_recording(one)) for one in read(path)]
-
-    questions = Questions()
-    for path in options.files:
-        questions.ask(partial(about_file, path))
-    return questions.finish(options)
-
-
-def _replay(options: argparse.Namespace) -> int:
-    import shlex
-
-    from sm90_verify.counterexample.replay import replay
-
-    result = replay(options.trace)
-    again = f"verify replay {shlex.quote(options.trace)}"
-    if options.hardware:
-        from sm90_verify.gpu.replay import replay_on_gpu
-
-        result = replay_on_gpu(options.trace, result, options.runs)
-    return finish([result], options, again)
-
-
-def _explain(options: argparse.Namespace) -> int:
-    from sm90_verify.report.explain import explain
-
-    tell(explain(options.id))
-    return 0
-
-
-def _evidence(options: argparse.Namespace) -> int:
-    from sm90_verify.cli import evidence
-
-    return evidence.COMMANDS[options.command](options)
-
-
-_COMMANDS = {
-    "pipeline": _pipeline,
-    "epilogue": _collective,
-    "mainloop": _collective,
-    "gemm": _collective,
-    "spec": _spec,
-    "log": _log,
-    "replay": _replay,
-    "explain": _explain,
-    **dict.fromkeys((command.name for command in EVIDENCE), _evidence),
-}

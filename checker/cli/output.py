@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from sm90_verify.files import write_whole
 from sm90_verify.result import EXIT_CANNOT_RUN, EXIT_CODE, Result, worst
@@ -18,19 +18,35 @@ if TYPE_CHECKING:
 
 
 def say(error: BaseException) -> None:
-    """One line about what kept a question from being answered."""
+    """One line about what kept a question from being answered; nothing, where it cannot be written."""
     message = " ".join(str(error).splitlines())
-    if isinstance(error, KeyboardInterrupt):
+    if is_interrupt(error):
         message = "interrupted"
     elif isinstance(error, SystemExit):
         message = f"the specification ends the program (SystemExit: {message}): leave sys.exit() out"
     elif not isinstance(error, SpecError):
         message = f"internal error, {type(error).__name__}: {message}"
-        if os.environ.get("VERIFY_TRACEBACK"):
+    if sys.stderr is None:
+        return
+    try:
+        if message.startswith("internal error") and os.environ.get("VERIFY_TRACEBACK"):
             import traceback
 
             traceback.print_exception(error)
-    print(f"verify: error: {message}", file=sys.stderr)
+        print(f"verify: error: {message}", file=sys.stderr, flush=True)
+    except OSError:
+        _discard(sys.stderr)
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Ctrl-C, also where ctypes was at work for Z3: it makes an ArgumentError of it, and keeps only the words."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        if type(error).__name__ == "ArgumentError" and "KeyboardInterrupt" in str(error):
+            return True
+        error = error.__cause__
+    return False
 
 
 @dataclass
@@ -44,9 +60,9 @@ class Questions:
         """Takes the results, or says why there are none (once, where the reason is the same)."""
         try:
             self.results += about()
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            if is_interrupt(error):
+                raise
             if str(error) not in self.said:
                 say(error)
             self.said.append(str(error))
@@ -78,19 +94,23 @@ def write(reports: list[Report], options: argparse.Namespace) -> None:
         write_whole(options.output, f"{text}\n".encode())
 
 
-def tell(text: str) -> None:
+def tell(text: str, *, is_answer: bool = False) -> None:
     """Prints a text. Raises SpecError if it cannot be written; where nobody reads on, that is no error: the exit code
-    still tells the verdict.
+    still tells the verdict. is_answer: no exit code tells it, so that standard output must at least be open.
     """
+    if sys.stdout is None:
+        if is_answer:
+            raise SpecError("standard output is closed: leave >&- out")
+        return
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        _discard_output()
+        _discard(sys.stdout)
     except OSError as error:
-        _discard_output()
+        _discard(sys.stdout)
         raise SpecError(f"standard output: {error.strerror}") from None
 
 
-def _discard_output() -> None:
+def _discard(stream: TextIO) -> None:
     """What is left in the buffer is not to fail again when the program ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from sm90_verify.cli import arguments, evidence_arguments
+from sm90_verify.cli.output import tell
 from sm90_verify.cli.values import UsageError
 
 
@@ -79,6 +80,9 @@ class Parser(argparse.ArgumentParser):
         if command is not None:
             command.arguments(self)
         return super().parse_known_args(args, namespace)
+
+    def print_help(self, file: Any = None) -> None:
+        tell(self.format_help().removesuffix("\n"), is_answer=True)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
