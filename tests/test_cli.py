@@ -107,8 +107,7 @@ def test_parameters_of_a_specification(capsys, spec_file):
     assert code == 2 and "has no parameter 'depth'" in err
     for given, said in (
         ("strict=maybe", "'strict' is True or False"),
-        ("stages=two", "a number"),
-        ("stages=all", "a number"),
+        ("stages=all", "a whole number from 1 to 64"),
         ("trips=some", "a number, 'all' or"),
         ("cluster=2", "a word"),
     ):

@@ -177,5 +177,7 @@ def test_any_changed_byte_gets_an_answer(tmp_path_factory: pytest.TempPathFactor
 
 
 def test_missing_file_is_refused(tmp_path: Path) -> None:
-    assert outcome_of(tmp_path / "none.log") == "refused"
-    assert outcome_of(tmp_path) == "refused"
+    """Without a line, since there is none."""
+    for path, why in ((tmp_path / "none.log", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(SpecError, match=f"^{path}: {why}: give a synclog or a recording$"):
+            check_log(str(path))

@@ -75,8 +75,11 @@ def _spec(options: argparse.Namespace) -> int:
 
     settings = dict(options.settings)
     for name in ("stages", "trips"):
-        if getattr(options, name) is not None:
-            settings[name] = getattr(options, name)
+        given = getattr(options, name)
+        if given is not None and name in settings:
+            raise UsageError(f"--{name} {given} and --set {name}={settings[name]}: give one of them")
+        if given is not None:
+            settings[name] = given
     shown = tuple(dict.fromkeys(("stages", *settings)))
     questions = Questions()
 
@@ -89,7 +92,9 @@ def _spec(options: argparse.Namespace) -> int:
         return ()
 
     for text in options.models:
-        path, _, name = text.partition(":")
+        path, colon, name = text.partition(":")
+        if colon and not name:
+            raise UsageError(f"{text}: name a class behind the colon, or leave it out for all of the file")
         questions.ask(partial(about_file, path, name))
     return questions.finish(options)
 

@@ -10,8 +10,11 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT, CLUSTER_LIMIT, COUNT_LIMIT, CTA_THREADS, WARPGROUP
 
 MAX_STAGES = 64
+MAX_TRIPS = 10_000
 MAX_WARPGROUPS = CTA_THREADS // WARPGROUP - 1
 """Consumers in a CTA: one warpgroup of its threads produces."""
+MAX_DIGITS = 100
+"""Of a number in a setting; more would be no size of anything, and Python reads 4300 at most."""
 MAX_BYTES = COUNT_LIMIT // BULK_ALIGNMENT * BULK_ALIGNMENT
 
 
@@ -19,15 +22,18 @@ class UsageError(SpecError):
     """A command line that cannot be understood."""
 
 
+def number(text: str) -> int | None:
+    """A whole number in the digits 0 to 9, which are not all that Python reads as one; None for anything else."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
+
+
 def whole(low: int, high: int) -> Callable[[str], int]:
     """A whole number from low to high."""
 
     def convert(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text}: use a whole number from {low} to {high}") from None
-        if not low <= value <= high:
+        value = number(text)
+        if value is None or not low <= value <= high:
             raise argparse.ArgumentTypeError(f"{text}: use a whole number from {low} to {high}")
         return value
 
@@ -36,7 +42,7 @@ def whole(low: int, high: int) -> Callable[[str], int]:
 
 def seconds(text: str) -> float:
     try:
-        value = float(text)
+        value = float(text) if text.isascii() else -1.0
     except ValueError:
         value = -1.0
     if not 0 < value < 1e9:
@@ -48,7 +54,10 @@ def trips(text: str) -> int | str:
     """A trip count, or "all" for `forever`: every trip count, the one without end included."""
     if text in ("forever", "all"):
         return "all"
-    return whole(0, 10_000)(text)
+    value = number(text)
+    if value is None or not 0 <= value <= MAX_TRIPS:
+        raise argparse.ArgumentTypeError(f"{text}: use a whole number from 0 to {MAX_TRIPS}, or forever")
+    return value
 
 
 def copy_bytes(text: str) -> int:
@@ -62,20 +71,26 @@ def copy_bytes(text: str) -> int:
 
 def cluster(text: str) -> str:
     """XxY with at most CLUSTER_LIMIT CTAs."""
-    x, _, y = text.partition("x")
-    if not (x.isdigit() and y.isdigit()) or not 1 <= int(x) * int(y) <= CLUSTER_LIMIT:
+    first, _, second = text.partition("x")
+    x, y = number(first), number(second)
+    if x is None or y is None or min(x, y) < 1 or x * y > CLUSTER_LIMIT:
         raise argparse.ArgumentTypeError(f"{text}: use XxY with 1 to {CLUSTER_LIMIT} CTAs, for example 2x1")
-    return f"{int(x)}x{int(y)}"
+    return f"{x}x{y}"
 
 
 def setting(text: str) -> tuple[str, int | str]:
-    """NAME=VALUE, a number, true or false where it is one."""
+    """NAME=VALUE, a number, true or false where it is one; stages as --stages takes them."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text}: write NAME=VALUE")
+    if name == "stages" and not 1 <= (number(value) or 0) <= MAX_STAGES:
+        raise argparse.ArgumentTypeError(f"{text}: use a whole number from 1 to {MAX_STAGES}")
     if value.lower() in ("true", "false"):
         return name, value.lower() == "true"
-    return name, int(value) if value.lstrip("-").isdigit() else value
+    found = number(value)
+    if found is None and value.removeprefix("-").isdigit():
+        raise argparse.ArgumentTypeError(f"{text}: write a number in at most {MAX_DIGITS} digits 0 to 9")
+    return name, value if found is None else found
 
 
 def engines(text: str) -> str:
@@ -91,10 +106,10 @@ def engines(text: str) -> str:
 
 def tile_shape(text: str) -> tuple[int, int, int]:
     """MxNxK of a CTA tile."""
-    sizes = text.split("x")
-    if len(sizes) != 3 or not all(size.isdigit() and 1 <= int(size) <= 1024 for size in sizes):
+    sizes = [number(size) or 0 for size in text.split("x")]
+    if len(sizes) != 3 or not all(1 <= size <= 1024 for size in sizes):
         raise argparse.ArgumentTypeError(f"{text}: use MxNxK with sizes from 1 to 1024, for example 128x128x64")
-    m, n, k = (int(size) for size in sizes)
+    m, n, k = sizes
     return m, n, k
 
 

@@ -108,6 +108,11 @@ def read_text(path: str) -> str:
     try:
         with open(path, "rb") as stream:
             data = stream.read()
+    except OSError as error:
+        raise SpecError(f"{path}: {error.strerror}: give a synclog or a recording") from None
+    except ValueError as error:
+        raise SpecError(f"{path!r}: {error}: give a synclog or a recording") from None
+    try:
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
         elif data[:6] == b"\xfd7zXZ\x00":
