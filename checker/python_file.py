@@ -14,6 +14,8 @@ from sm90_verify.spec.language.pipeline import Pipeline, roles_of
 
 def load_module(path: str) -> ModuleType:
     """Executes a Python file; raises SpecError with the line where it cannot be."""
+    if not isinstance(path, str):
+        raise SpecError(f"{str(path)[:40]} is no name of a file: name a Python file")
     if not os.path.isfile(path):
         what = "a folder: name a Python file in it" if os.path.isdir(path) else "no such file"
         raise SpecError(f"{path}: {what}")
@@ -44,6 +46,8 @@ def load_module(path: str) -> ModuleType:
 
 def load_classes(path: str, name: str = "") -> tuple[type[Pipeline], ...]:
     """The Pipeline classes with roles that a file defines (not those that begin with _), or the one that is named."""
+    if not isinstance(name, str):
+        raise SpecError(f"{path}: {str(name)[:40]} is no name of a class: name one, or none")
     module = load_module(path)
     found = {
         key: value

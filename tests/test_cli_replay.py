@@ -117,3 +117,15 @@ def test_a_file_that_is_nested_too_deeply_is_no_json(tmp_path, capsys):
     target.write_text("[" * 100_000)
     code, _, err = run("replay", str(target), capsys=capsys)
     assert code == 2 and "not a JSON file" in err
+
+
+@pytest.mark.parametrize("field", ["file", "class"])
+@pytest.mark.parametrize("value", [3, 0, True, None, 10**30, 1.5, [], ["x"], {}], ids=repr)
+def test_a_replay_of_a_file_or_class_that_is_no_name(field, value, spec_file, tmp_path, capsys):
+    target = tmp_path / "trace.json"
+    main(["spec", spec_file(HANG), "--format", "json", "-o", str(target)])
+    written = json.loads(target.read_text())
+    written["model"][field] = value
+    target.write_text(json.dumps(written))
+    code, out, err = run("replay", str(target), capsys=capsys)
+    assert (code, out, err.count("\n")) == (2, "", 1) and "internal" not in err
