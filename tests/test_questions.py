@@ -1,10 +1,10 @@
-"""What check and trace are given and cannot mean anything: refused with a SpecError that says what to give."""
+"""What the public functions are given and cannot mean anything: refused with a SpecError that says what to give."""
 
 from __future__ import annotations
 
 import pytest
 
-from sm90_verify import Pipeline, SpecError, barrier, check, role, trace
+from sm90_verify import Pipeline, SpecError, barrier, check, check_log, explain, render, role, trace
 
 
 class Once(Pipeline):
@@ -27,6 +27,7 @@ class Once(Pipeline):
         ({"memory": 1e9}, "memory=1000000000.0: give a whole number, 0 for no bound"),
         ({"timeout": "3"}, "timeout='3': give a number, 0 for no bound"),
         ({"timeout": float("nan")}, "timeout=nan: give a number, 0 for no bound"),
+        ({"timeout": float("inf")}, "timeout=inf: give a number, 0 for no bound"),
         ({"timeout": -0.5}, "timeout=-0.5, a bound below 0: use 0 for none"),
         ({"engine": None}, "no engine None: use search, order, smt, or several joined by +"),
         ({"properties": None}, "properties=None: give a list of ids, () for all"),
@@ -58,3 +59,22 @@ class NoSlot(Pipeline):
 def test_a_declaration_without_slots_has_none_to_name():
     with pytest.raises(SpecError, match=r"full\[0\]: full has no slot with these parameters$"):
         trace(NoSlot(stages=0))
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: explain([]), r"no property \[\]: use one of deadlock, "),
+        (lambda: explain(None), "no property None: use one of deadlock, "),
+        (lambda: explain("race", width=0), "width=0: give a whole number of columns, 1 or more"),
+        (lambda: explain("race", width="9"), "width='9': give a whole number of columns, 1 or more"),
+        (lambda: render(None), "a NoneType is no result: give render what check, check_log or replay gave"),
+        (lambda: render("x"), "a str is no result: give render what check, check_log or replay gave"),
+        (lambda: check_log(None), "None is no name of a file: give check_log the path of a synclog"),
+        (lambda: check_log(0), "0 is no name of a file: give check_log the path of a synclog"),
+        (lambda: check_log("a\0b"), "give a synclog"),
+    ],
+)
+def test_what_is_no_property_result_or_file(ask, said):
+    with pytest.raises(SpecError, match=said):
+        ask()

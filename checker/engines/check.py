@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from math import isnan
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sm90_verify.engines.combine import combine
@@ -121,7 +121,7 @@ def _ask(question: Question, words: str, command: str) -> Result:
 def _must_be_numbers(question: Question) -> None:
     for name, value in (("limit", question.limit), ("timeout", question.timeout), ("memory", question.memory)):
         kind, what = (int | float, "number") if name == "timeout" else (int, "whole number")
-        if not isinstance(value, kind) or (isinstance(value, float) and isnan(value)):
+        if not isinstance(value, kind) or (isinstance(value, float) and not isfinite(value)):
             raise SpecError(f"{name}={value!r}: give a {what}, 0 for no bound")
         if value < 0:
             raise SpecError(f"{name}={value!r}, a bound below 0: use 0 for none")

@@ -118,15 +118,19 @@ def what_is(id: str) -> str:
 
 
 def _text(id: str) -> tuple[str, str, str, str]:
-    if id not in _TEXTS:
+    if not isinstance(id, str) or id not in _TEXTS:
         raise SpecError(f"no property {id!r}: use one of {', '.join(PROPERTIES)}")
     return _TEXTS[id]
 
 
 def explain(id: str, width: int = 100) -> str:
-    """The explanation of a property; SpecError for an unknown one."""
+    """The explanation of a property in lines of at most `width` columns; SpecError for an unknown property, and for a
+    width that no line has.
+    """
     import textwrap
 
+    if not isinstance(width, int) or width < 1:
+        raise SpecError(f"width={width!r}: give a whole number of columns, 1 or more")
     what, why, section, fix = _text(id)
     parts = [f"{id}: {what}", why, f"Source: {section}.", f"Usual fix: {fix}"]
     return "\n\n".join(textwrap.fill(part, width) for part in parts)

@@ -31,12 +31,15 @@ from sm90_verify.report.sections import (
     Verdict,
 )
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Recovered, Result
+from sm90_verify.spec.errors import SpecError
 
 WIDTH = 100
 
 
 def render(result: Result, *, every_step: bool = False) -> str:
-    """A result as text; the last line is the summary that scripts look for."""
+    """A result as text; the last line is the summary that scripts look for. SpecError for what is no Result."""
+    if not isinstance(result, Result):
+        raise SpecError(f"a {type(result).__name__} is no result: give render what check, check_log or replay gave")
     return text([sections_of(result, every_step=every_step)])
 
 

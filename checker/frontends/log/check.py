@@ -8,6 +8,7 @@ violation.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 
@@ -29,6 +30,7 @@ from sm90_verify.result import (
     Trace,
     TraceStep,
 )
+from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.properties import PROPERTIES
 from sm90_verify.spec.ptx.limits import WARP
 
@@ -42,6 +44,9 @@ def check_log(path: str) -> Result:
     The verdict covers this one run of the kernel, as far as it was logged: block 0, lane 0 of each warp. A log that
     shows nothing, or that may lack its end, is undetermined. Raises SpecError with file and line if it is no synclog.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise SpecError(f"{str(path)[:40]} is no name of a file: give check_log the path of a synclog")
+    path = os.fspath(path)
     started = time.perf_counter()
     records = read_log(path)
     return check_records(records, path, started)
