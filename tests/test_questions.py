@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from sm90_verify import Pipeline, SpecError, barrier, check, check_log, explain, render, role, trace
+from sm90_verify import (
+    Pipeline,
+    SpecError,
+    barrier,
+    check,
+    check_log,
+    explain,
+    render,
+    replay,
+    replay_trace,
+    role,
+    trace,
+)
 
 
 class Once(Pipeline):
+    late = False
     full = barrier(arrivals=1, slots=1)
 
     @role(warps=1)
@@ -17,6 +30,8 @@ class Once(Pipeline):
     @role(warps=1)
     def consumer(self):
         yield self.full.wait(0)
+        if self.late:
+            yield self.full.wait(1)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +88,9 @@ def test_a_declaration_without_slots_has_none_to_name():
         (lambda: check_log(None), "None is no name of a file: give check_log the path of a synclog"),
         (lambda: check_log(0), "0 is no name of a file: give check_log the path of a synclog"),
         (lambda: check_log("a\0b"), "give a synclog"),
+        (lambda: replay(None), "a NoneType is no name of a file: give replay the path of a trace"),
+        (lambda: replay_trace(Once(), None), "a NoneType is no trace: give replay_trace that of a finding of a Result"),
+        (lambda: replay_trace(trace(Once()), check(Once(late=True)).trace), "a Kernel is no pipeline: give trace an"),
     ],
 )
 def test_what_is_no_property_result_or_file(ask, said):

@@ -5,6 +5,7 @@ step.
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import replace
 from typing import Any, TypeVar, get_origin, get_type_hints
@@ -32,6 +33,8 @@ def replay(path: str) -> Result:
     undetermined if it can be executed but does not. Raises SpecError for a file that cannot be read, holds several
     results or no trace of a pipeline, or whose trace does not belong to the model.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise SpecError(f"a {type(path).__name__} is no name of a file: give replay the path of a trace")
     try:
         with open(path, encoding="utf-8") as file:
             written = json.load(file)
@@ -73,6 +76,8 @@ def replay_trace(pipeline: Pipeline, trace: Trace) -> Result:
 
     The finding is as replay gives it. Raises SpecError if the pipeline has no such steps, or one cannot be taken.
     """
+    if not isinstance(trace, Trace):
+        raise SpecError(f"a {type(trace).__name__} is no trace: give replay_trace that of a finding of a Result")
     start = time.perf_counter()
     machine = compile_kernel(walk.trace(pipeline))
     why = _not_there(machine, trace)
