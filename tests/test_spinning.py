@@ -33,19 +33,21 @@ class Between(Pipeline):
                 yield self.warp_sync()
             elif self.between == "alone at a barrier":
                 yield self.named_arrive(1, 32)
-            elif self.between == "with another":
+            elif self.between.startswith("with"):
                 yield self.buffer.read()
                 yield self.named_sync(1, 64)
                 yield self.fence_proxy_async()
 
     @role(warps=1)
     def other(self):
-        if self.between == "with another":
+        if self.between.startswith("with"):
             for _ in self.forever():
+                if self.between == "with another poller" and (yield self.full.test_wait(0)):
+                    break
                 yield self.named_sync(1, 64)
 
 
-WORDS = ("read", "fence", "groups", "warp", "alone at a barrier", "with another")
+WORDS = ("read", "fence", "groups", "warp", "alone at a barrier", "with another poller")
 
 
 @pytest.mark.parametrize("reduced", [True, False])
@@ -54,7 +56,8 @@ def test_a_loop_around_a_test_that_fails_for_ever(between, reduced):
     result = check(Between(between=between), reduced=reduced)
     found = next(finding for finding in result.findings if finding.id == "deadlock")
     assert found.verdict == VIOLATED and found.trace is not None
-    assert [(entry.role, entry.waits_for) for entry in found.trace.blocked] == [("poller", "full")]
+    stuck = [(entry.role, entry.waits_for) for entry in found.trace.blocked]
+    assert stuck == [("poller", "full"), ("other", "full")][: 1 + between.startswith("with")]
     assert replay_trace(Between(between=between), found.trace).verdict == VIOLATED
 
 
@@ -62,6 +65,53 @@ def test_a_loop_around_a_test_that_fails_for_ever(between, reduced):
 def test_induction_does_not_prove_it(between):
     result = check(Between(between=between), engine="smt", timeout=10)
     assert next(finding.verdict for finding in result.findings if finding.id == "deadlock") == UNDETERMINED
+
+
+@pytest.mark.parametrize("reduced", [True, False])
+def test_who_lets_another_go_on_for_ever_does_not_spin(reduced):
+    """The other role goes on only because the poller meets it in each round."""
+    result = check(Between(between="with a worker"), reduced=reduced)
+    assert next(finding.verdict for finding in result.findings if finding.id == "deadlock") == PROVED
+
+
+class TwoFlags(Pipeline):
+    """A loop around a test that fails for ever and what passes at once in each round but the first: `seen`."""
+
+    trips = 1
+    seen = "test"
+    comes = False
+    full = barrier(arrivals=1, slots=2)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full[0].arrive()
+        if self.comes:
+            yield self.full[1].arrive()
+
+    @role(warps=1)
+    def consumer(self):
+        for _ in self.forever():
+            first = True
+            if self.seen == "test":
+                first = yield self.full[0].test_wait(0)
+            elif self.seen == "wait":
+                yield self.full[0].wait(0)
+            elif self.seen == "loop":
+                for _ in self.forever():
+                    if (yield self.full[0].try_wait(0)):
+                        break
+            if (yield self.full[1].test_wait(0)) and first:
+                break
+
+
+@pytest.mark.parametrize("reduced", [True, False])
+@pytest.mark.parametrize("seen", ["test", "wait", "loop"])
+def test_a_phase_that_was_seen_before_is_nothing_new(seen, reduced):
+    result = check(TwoFlags(seen=seen), reduced=reduced)
+    assert result.trace.property == "deadlock"
+    assert [(entry.role, entry.waits_for) for entry in result.trace.blocked] == [("consumer", "full[1]")]
+    right = check(TwoFlags(seen=seen, comes=True), reduced=reduced)
+    assert next(finding.verdict for finding in right.findings if finding.id == "deadlock") == PROVED
 
 
 class EachForTheOther(Pipeline):
@@ -147,7 +197,11 @@ def test_an_endless_program_is_no_deadlock(tests):
     ("pipeline", "roles"),
     [
         (Between(between="read"), {"poller": {"test_wait", "read"}}),
-        (Between(between="with another"), {"poller": {"test_wait", "read", "bar.sync", "fence.proxy.async"}}),
+        (
+            Between(between="with another poller"),
+            {"poller": {"test_wait", "read", "bar.sync", "fence.proxy.async"}, "other": {"test_wait", "bar.sync"}},
+        ),
+        (Between(between="with a worker"), {"poller": {"test_wait"}}),
         (Endless(tests=""), {}),
         (Endless(tests="once"), {"worker": {"test_wait"}}),
         (Endless(tests="at work"), {"worker": {"test_wait"}}),

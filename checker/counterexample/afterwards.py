@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Literal
 
+from sm90_verify.counterexample import waiting
 from sm90_verify.counterexample.trace import State, is_enabled, take
 from sm90_verify.spec.model.machine import Action, Machine
 from sm90_verify.spec.model.spinning import spinning
@@ -13,11 +14,13 @@ MOST_STATES = 20_000
 
 
 def wait_for_ever(
-    machine: Machine, state: State, roles: Container[str], most: int = MOST_STATES
+    machine: Machine, state: State, roles: Collection[str], most: int = MOST_STATES
 ) -> Literal["yes", "no", "open"]:
     """Whether none of the roles can do anything but spin in any state that can follow; open: there are more than
     `most` of them.
     """
+    if waiting.starved(machine, state, roles):
+        return "yes"
     spins = spinning(machine)
     at: dict[tuple[str, int | None], list[tuple[int, Action]]] = {}
     for index, action in enumerate(machine.actions):

@@ -4,7 +4,7 @@ and the cycle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sm90_verify.result import Blocked, Trace
@@ -78,6 +78,24 @@ def never_enough(machine: Machine, state: State, stuck: Sequence[str]) -> Barrie
         if info is not None and state[info.pending] and not _who_could_arrive(machine, state, info.name):
             return info
     return None
+
+
+def starved(machine: Machine, state: State, roles: Collection[str]) -> bool:
+    """Each of the roles stands at a blocking wait for arrivals that nobody but these roles could bring: they wait for
+    ever, whatever the others do. False also where it is not as easy as that.
+    """
+    places = [place for role in machine.roles for place in role.locations]
+    for role in machine.roles:
+        if role.name not in roles:
+            continue
+        info = _awaited(machine, role, state)
+        if info is None or _place(role, state).kind != "wait" or not state[info.pending]:
+            return False
+        if not set(_who_could_arrive(machine, state, info.name)) <= {*roles}:
+            return False
+        if any(place.barrier == info.name and place.kind == "other" for place in places):  # it may be initialised again
+            return False
+    return bool(roles)
 
 
 def find_cycle(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 anybody. A role that can do nothing else any more is stuck, like one that is blocked.
 
 A test that fails is such a step. So is one between two tests that changes nothing but barriers of threads and
-registers, such as a read, a fence, a wait for groups or __syncwarp: the role comes back to the test, and to the state
-in which it was. A loop of such steps in which nothing is tested is no spinning but an endless program, and what a role
-does once, on its way to a test or away from it, is a step.
+registers: a read, a fence, a wait for groups, __syncwarp, or a test or wait for a phase that the role has seen already.
+The role comes back to the test, and to the state in which it was. A loop of such steps in which nothing is tested is no
+spinning but an endless program; so is one that meets a role at a barrier of threads which goes on for ever with it.
+What a role does once, on its way to a test or away from it, is a step.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Container, Mapping
 
 from sm90_verify.spec.model.machine import Action, Machine, VariableKind
 
-CHANGED: frozenset[VariableKind] = frozenset(("arrived", "count", "met", "registers"))
-"""What an idle step may change: who is at a barrier of threads, and which registers a role has."""
+BARRIERS: frozenset[VariableKind] = frozenset(("arrived", "count", "met"))
+SEEN: frozenset[VariableKind] = frozenset(("unseen", "observed"))
+"""What passing a test or wait changes, the first time."""
 
 
 def spinning(machine: Machine) -> frozenset[int]:
@@ -33,28 +35,55 @@ def spinning(machine: Machine) -> frozenset[int]:
 def on_cycles(machine: Machine, tests: frozenset[int]) -> frozenset[int]:
     """Of these tests and the idle steps of their roles: those on cycles of them, none of which is without a test."""
     roles = {machine.actions[index].role for index in tests}
-    idle = _idle(machine, roles)
-    found: set[int] = set()
-    for role in roles:
-        mine = {index: machine.actions[index] for index in idle if machine.actions[index].role == role}
-        endless = _cyclic(mine)
-        left = {index: action for index, action in mine.items() if index not in endless}
-        failing = {index: machine.actions[index] for index in tests if machine.actions[index].role == role}
-        found |= _cyclic({**left, **failing})
-    return frozenset(found)
+    idle, meets = _idle(machine, roles), _meets(machine)
+    by_role = {role.name: _of_role(machine, role.name) for role in machine.roles} if meets else {}
+    recurring = {index for actions in by_role.values() for index in _cyclic(actions)}
+    working: set[str] = set()
+    while True:
+        found: set[int] = set()
+        for role in roles:
+            mine = {index: machine.actions[index] for index in idle if machine.actions[index].role == role}
+            mine = {index: action for index, action in mine.items() if meets.get(index, "") not in working}
+            endless = _cyclic(mine)
+            left = {index: action for index, action in mine.items() if index not in endless}
+            failing = {index: machine.actions[index] for index in tests if machine.actions[index].role == role}
+            found |= _cyclic({**left, **failing})
+        more = {name for index, name in meets.items() if index in recurring and index not in found} - working
+        if not more:
+            return frozenset(found)
+        working |= more
+
+
+def _of_role(machine: Machine, role: str) -> dict[int, Action]:
+    return {index: action for index, action in enumerate(machine.actions) if action.role == role}
+
+
+def _meets(machine: Machine) -> dict[int, str]:
+    """By action at a barrier of threads, which one."""
+    barriers = {variable.name: variable.of for variable in machine.variables if variable.kind in BARRIERS}
+    return {
+        index: barriers[name]
+        for index, action in enumerate(machine.actions)
+        for name, _ in action.updates
+        if name in barriers
+    }
 
 
 def _idle(machine: Machine, roles: Container[str]) -> list[int]:
-    """The steps that neither wait for anything nor change anything but CHANGED."""
+    """The steps that neither wait for anything new nor change anything but barriers of threads and registers."""
     kinds = {variable.name: variable.kind for variable in machine.variables}
     places = {role.name: role.locations for role in machine.roles}
     found = []
     for index, action in enumerate(machine.actions):
-        if action.role in roles and action.location is not None and action.target is not None:
-            place = places[action.role][action.location].kind
-            changed = {kinds[name] for name, _ in action.updates}
-            if changed <= CHANGED and (place in ("local", "meet", "inside") or changed):
-                found.append(index)
+        if action.role not in roles or action.location is None or action.fails:
+            continue
+        place = places[action.role][action.location]
+        changed = {kinds[name] for name, _ in action.updates}
+        if place.kind in ("wait", "peek"):
+            again = place.parity is not None and dict(place.next_waits).get(place.barrier) == (0,)
+            found += [index] if again and changed <= SEEN else []
+        elif changed <= {*BARRIERS, "registers"} and (place.kind in ("local", "meet", "inside") or changed):
+            found.append(index)
     return found
 
 
