@@ -91,3 +91,21 @@ def test_an_exit_code_tells_the_verdict_also_where_nobody_reads_it(tmp_path):
         done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, cwd=ROOT, check=False)
         assert done.returncode == code, (output, done.stderr)
         assert done.stderr == ("verify: error: standard output: No space left on device\n" if code == 2 else "")
+
+
+def test_what_standard_output_cannot_show_is_said_in_one_line(tmp_path):
+    file = tmp_path / "great.py"
+    file.write_text(
+        "from sm90_verify import Pipeline, barrier, role\n"
+        "class Gr\u00f6\u00dfe(Pipeline):\n"
+        "    full = barrier(arrivals=1, slots=1)\n"
+        "    @role(warps=1)\n"
+        "    def one(self):\n"
+        "        yield self.full.arrive()\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "sm90_verify", "spec", str(file)]
+    narrow = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run(command, env=narrow, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2 and "set PYTHONIOENCODING=utf-8, or give -o FILE" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1

@@ -72,6 +72,17 @@ def tile_without_bytes():
     Wrong()
 
 
+def more_slots_than_fit():
+    class Full(Pipeline):
+        a = barrier(slots=30_000)  # mistake
+
+        @role(warps=1)
+        def reader(self):
+            yield self.a[0].wait(0)
+
+    trace(Full())
+
+
 def fewer_than_no_slots():
     class Wrong(Pipeline):
         a = tile(slots=-1)  # mistake
@@ -222,6 +233,7 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (too_many_arrivals, "use 1 to 1048575"),
     (tile_without_bytes, "use 1 or more"),
     (fewer_than_no_slots, "use 0 or more"),
+    (more_slots_than_fit, "a has 30000 slots: a CTA's 232448 bytes have room for fewer"),
     (shares_with_nobody, "not declared before it"),
     (parameter_of_another_kind, "parameter 'observation' is True or False, not 'False'"),
     (number_that_is_a_word, "parameter 'stages' is a number, not 'three'"),

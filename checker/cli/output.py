@@ -109,6 +109,9 @@ def tell(text: str, *, is_answer: bool = False) -> None:
     except OSError as error:
         _discard(sys.stdout)
         raise SpecError(f"standard output: {error.strerror}") from None
+    except UnicodeEncodeError as error:
+        what = f"standard output: {error.object[error.start]!a} is not in {error.encoding}"
+        raise SpecError(f"{what}: set PYTHONIOENCODING=utf-8, or give -o FILE") from None
 
 
 def _discard(stream: TextIO) -> None:

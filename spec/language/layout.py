@@ -10,7 +10,7 @@ from sm90_verify.spec.errors import SpecError, placed
 from sm90_verify.spec.language.declarations import BarrierDeclaration, TileDeclaration
 from sm90_verify.spec.language.handles import Array, Barrier, Owner, Tile
 from sm90_verify.spec.model.layout import Layout, Region, barriers_over
-from sm90_verify.spec.ptx.limits import COUNT_LIMIT, MBARRIER_BYTES
+from sm90_verify.spec.ptx.limits import COUNT_LIMIT, MBARRIER_BYTES, SHARED_OF_CTA
 from sm90_verify.spec.ptx.memory import Access, Space
 
 ALIGNMENT = 128
@@ -188,6 +188,9 @@ def _slots(pipeline: Owner, name: str, declaration: BarrierDeclaration | TileDec
     slots = pipeline.value(declaration.slots)
     if slots < 0:
         raise SpecError(f"{name} has {slots} slots: use 0 or more")
+    size = MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else 1
+    if slots > SHARED_OF_CTA // size and getattr(declaration, "space", "shared") == "shared":
+        raise SpecError(f"{name} has {slots} slots: a CTA's {SHARED_OF_CTA} bytes have room for fewer")
     return slots
 
 
