@@ -217,3 +217,28 @@ def test_what_spins(pipeline, roles):
         role: {word for word in words if any(word in op for op in found.get(role, ()))} for role, words in roles.items()
     }
     assert set(found) == set(roles) and said == roles
+
+
+class Watches(Pipeline):
+    """One role goes from phase to phase and looks at a flag, another one waits for the same phase again and again."""
+
+    full = barrier(arrivals=1, slots=1)
+    stop = barrier(arrivals=1, slots=1)
+
+    @role(warps=1)
+    def follows(self, at):
+        yield self.full.wait(at.phase)
+        yield self.stop.test_wait(0)
+
+    @role(warps=1)
+    def stays(self):
+        for _ in self.forever():
+            yield self.full.wait(0)
+            if (yield self.stop.test_wait(0)):
+                break
+
+
+def test_a_wait_for_the_next_phase_is_a_step():
+    machine = compile_kernel(trace(Watches(trips="forever")))
+    spun = {(machine.actions[index].role, machine.actions[index].object) for index in spinning(machine)}
+    assert spun == {("follows", "stop"), ("stays", "stop"), ("stays", "full")}
