@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 def say(error: BaseException) -> None:
     """One line about what kept a question from being answered; nothing, where it cannot be written."""
-    message = " ".join(str(error).splitlines())
+    message, is_ours = " ".join(str(error).splitlines()), False
     if is_interrupt(error):
         message = "interrupted"
     elif isinstance(error, SystemExit):
         message = f"the specification ends the program (SystemExit: {message}): leave sys.exit() out"
     elif not isinstance(error, SpecError):
-        message = f"internal error, {type(error).__name__}: {message}"
+        message, is_ours = f"internal error, {type(error).__name__}: {message}", True
     if sys.stderr is None:
         return
     try:
-        if message.startswith("internal error") and os.environ.get("VERIFY_TRACEBACK"):
+        if is_ours and os.environ.get("VERIFY_TRACEBACK"):
             import traceback
 
             traceback.print_exception(error)

@@ -28,13 +28,13 @@ def number(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
 
 
-def whole(low: int, high: int) -> Callable[[str], int]:
-    """A whole number from low to high."""
+def whole(low: int, high: int, other: str = "") -> Callable[[str], int]:
+    """A whole number from low to high; `other`: what else could be given, for the line that refuses a text."""
 
     def convert(text: str) -> int:
         value = number(text)
         if value is None or not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{text}: use a whole number from {low} to {high}")
+            raise argparse.ArgumentTypeError(f"{text}: use a whole number from {low} to {high}{other}")
         return value
 
     return convert
@@ -54,10 +54,7 @@ def trips(text: str) -> int | str:
     """A trip count, or "all" for `forever`: every trip count, the one without end included."""
     if text in ("forever", "all"):
         return "all"
-    value = number(text)
-    if value is None or not 0 <= value <= MAX_TRIPS:
-        raise argparse.ArgumentTypeError(f"{text}: use a whole number from 0 to {MAX_TRIPS}, or forever")
-    return value
+    return whole(0, MAX_TRIPS, ", or forever")(text)
 
 
 def copy_bytes(text: str) -> int:

@@ -15,8 +15,6 @@ from collections.abc import Container, Mapping
 from sm90_verify.spec.model.machine import Action, Machine, VariableKind
 
 BARRIERS: frozenset[VariableKind] = frozenset(("arrived", "count", "met"))
-SEEN: frozenset[VariableKind] = frozenset(("unseen", "observed"))
-"""What passing a test or wait changes, the first time."""
 
 
 def spinning(machine: Machine) -> frozenset[int]:
@@ -80,8 +78,7 @@ def _idle(machine: Machine, roles: Container[str]) -> list[int]:
         place = places[action.role][action.location]
         changed = {kinds[name] for name, _ in action.updates}
         if place.kind in ("wait", "peek"):
-            again = place.parity is not None and dict(place.next_waits).get(place.barrier) == (0,)
-            found += [index] if again and changed <= SEEN else []
+            found += [index] if dict(place.next_waits).get(place.barrier) == (0,) else []
         elif changed <= {*BARRIERS, "registers"} and (place.kind in ("local", "meet", "inside") or changed):
             found.append(index)
     return found
