@@ -16,6 +16,7 @@ from sm90_verify.spec.model.kernel import Kernel, Node, Program, Threads
 from sm90_verify.spec.model.layout import Layout, Region
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import NOTHING, Begun, Copies, Effects, Ends, effects_of
+from sm90_verify.spec.ptx.fits import fields_of
 from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.memory import Access, as_read, as_write
 
@@ -107,7 +108,7 @@ def test_what_each_operation_does(operation, effects, kind):
 def test_every_record_and_kind_is_among_them():
     assert {type(operation) for operation in OPERATIONS} == set(op.OPERATIONS)
     for record in op.OPERATIONS:
-        kinds = [(name, words) for name, _, words in op._fields(record) if words]
+        kinds = [(name, words) for name, _, words in fields_of(record) if words]
         for name, values in kinds:
             told = {getattr(one, name) for one in OPERATIONS if type(one) is record}
             assert told == set(values) or record is op.Setmaxnreg

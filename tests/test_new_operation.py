@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 ADDED = {
-    "spec/ptx/operations.py": (
+    "spec/ptx/memory_operations.py": (
         (
             "@dataclass(frozen=True)\nclass Group(Yielded):",
             '''@dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Reduce(Yielded):
 @dataclass(frozen=True)
 class Group(Yielded):''',
         ),
-        ("    | Setmaxnreg\n)", "    | Setmaxnreg\n    | Reduce\n)"),
+        ("OnMemory: TypeAlias = Load | Touch", "OnMemory: TypeAlias = Reduce | Load | Touch"),
     ),
     "spec/ptx/effects.py": (
         (

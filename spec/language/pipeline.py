@@ -34,14 +34,12 @@ from sm90_verify.spec.language.declarations import (
     check_parameters,
     of_its_kind,
 )
-from sm90_verify.spec.language.handles import Tile, number, one_tile, plain_tag
 from sm90_verify.spec.language.layout import lay_out
 from sm90_verify.spec.language.state import Count, PipelineState, ring_period
+from sm90_verify.spec.language.verbs import Verbs
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
-from sm90_verify.spec.ptx.limits import BULK_GROUPS, CTA_THREADS, MMA_GROUPS
-from sm90_verify.spec.ptx.memory import as_read, as_write
 
 
 class Tracer(Protocol):
@@ -68,7 +66,7 @@ NEEDED = ("layout", "name", "parameters", "parameter_names", "shape", "value", "
 """What tracing asks of every pipeline, beside its parameters."""
 
 
-class Pipeline:
+class Pipeline(Verbs):
     """Base class of every model. Class attributes that are plain values are its parameters; keyword arguments set them,
     to values of the same kind. A number that may be "all" or "forever" instead is annotated `int | str`.
 
@@ -185,98 +183,10 @@ class Pipeline:
             raise SpecError("loop() outside a role")
         return _EndlessLoop(self._tracer, period, bounded, name)
 
-    # -- operations that belong to no barrier or buffer
-
-    def mma(self, *tiles: Tile, commit: bool = True) -> op.Operation:
-        """One wgmma group that reads several buffers."""
-        read = [one_tile(one) for one in tiles]
-        reads = tuple(as_read(one.access, "async") for one in read)
-        return self.created(op.Touch("mma", reads, tuple(plain_tag(one.tag) for one in read), commit))
-
-    def store(self, *tiles: Tile, to: Tile | None = None) -> op.Operation:
-        """One TMA store of bytes that were written as several buffers."""
-        read = [one_tile(one) for one in tiles]
-        reads = tuple(as_read(one.access, "async") for one in read)
-        destination = None if to is None else as_write(one_tile(to).access, "async")
-        return self.created(op.Store(reads, tuple(plain_tag(one.tag) for one in read), destination))
-
-    def mma_commit(self) -> op.Operation:
-        """wgmma.commit_group."""
-        return self.created(op.Group("mma_commit"))
-
-    def mma_wait(self, pending: int) -> op.Operation:
-        """wgmma.wait_group: at most `pending` groups of this warpgroup are still reading."""
-        return self.created(op.Group("mma_wait", _pending(pending, MMA_GROUPS)))
-
-    def bulk_commit(self) -> op.Operation:
-        """cp.async.bulk.commit_group."""
-        return self.created(op.Group("bulk_commit"))
-
-    def bulk_wait(self, pending: int) -> op.Operation:
-        """cp.async.bulk.wait_group: older groups of this thread are complete, their writes visible."""
-        return self.created(op.Group("bulk_wait", _pending(pending, BULK_GROUPS)))
-
-    def bulk_wait_read(self, pending: int) -> op.Operation:
-        """cp.async.bulk.wait_group.read: older groups of this thread have read their source. (An H100 waits for those
-        of its warp, kernels/bulk_groups.cu; PTX, 9.7.9.25.6, promises those of the thread.)
-        """
-        return self.created(op.Group("bulk_wait_read", _pending(pending, BULK_GROUPS)))
-
-    def fence_proxy_async(self) -> op.Operation:
-        """fence.proxy.async: this thread's generic accesses before it are ordered before async accesses after it."""
-        return self.created(op.Fence("proxy_async"))
-
-    def fence_mbarrier_init(self) -> op.Operation:
-        """fence.mbarrier_init.release.cluster."""
-        return self.created(op.Fence("mbarrier_init"))
-
-    def named_sync(self, id: int, threads: int) -> op.Operation:
-        """bar.sync id, threads."""
-        return self.created(op.NamedSync(id, number(threads, "threads of a named barrier", CTA_THREADS)))
-
-    def named_arrive(self, id: int, threads: int) -> op.Operation:
-        """bar.arrive id, threads."""
-        counted = number(threads, "threads of a named barrier", CTA_THREADS)
-        return self.created(op.NamedSync(id, counted, blocks=False))
-
-    def cta_sync(self) -> op.Operation:
-        """__syncthreads()."""
-        return self.created(op.CtaSync())
-
-    def cluster_arrive(self) -> op.Operation:
-        """barrier.cluster.arrive.release."""
-        return self.created(op.ClusterArrive())
-
-    def cluster_arrive_relaxed(self) -> op.Operation:
-        """barrier.cluster.arrive.relaxed: orders no memory access."""
-        return self.created(op.ClusterArrive(release=False))
-
-    def cluster_wait(self) -> op.Operation:
-        """barrier.cluster.wait.acquire."""
-        return self.created(op.ClusterWait())
-
-    def warp_sync(self) -> op.Operation:
-        """__syncwarp() among the representatives of a split role."""
-        return self.created(op.WarpSync())
-
-    def choose(self, name: str, *options: Hashable) -> op.Operation:
-        """A value that the model leaves open; the n-th choice of a name is the same for every role. Yield it."""
-        if len(options) < 2:
-            raise SpecError(f"choose({name!r}) needs at least two options")
-        return self.created(op.Choose(name, options))
-
-    def setmaxnreg_dec(self, registers: int) -> op.Operation:
-        """setmaxnreg.dec."""
-        return self.created(op.Setmaxnreg(registers, "dec"))
-
-    def setmaxnreg_inc(self, registers: int) -> op.Operation:
-        """setmaxnreg.inc: blocks until the CTA's pool has the registers."""
-        return self.created(op.Setmaxnreg(registers, "inc"))
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        known = [key for base in reversed(type(self).__mro__[:-2]) for key in vars(base) if not key.startswith("_")]
+        known = [key for base in reversed(type(self).__mro__[:-3]) for key in vars(base) if not key.startswith("_")]
         raise SpecError(f"{type(self).__name__} has no barrier, tile or parameter {name!r}: it has {', '.join(known)}")
 
 
@@ -321,9 +231,3 @@ class _EndlessLoop:
             raise StopIteration
         self._next += 1
         return Count(self._next - 1, self._period, self._tracer.count_used)
-
-
-def _pending(pending: int, groups: int) -> int:
-    if not isinstance(pending, int) or not 0 <= pending < groups:
-        raise SpecError(f"a wait that leaves {pending!r} groups pending: use 0 to {groups - 1}")
-    return pending

@@ -1,0 +1,112 @@
+"""An mbarrier in a role's hands: each method gives an operation to yield."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.values import Owner, arrivals, bytes_of, number
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.phase import Phase
+
+
+class Barrier:
+    """One mbarrier, as a role sees it: each method gives an operation to yield."""
+
+    __slots__ = ("_everywhere", "_owner", "_write", "cta", "name")
+
+    def __init__(
+        self,
+        owner: Owner,
+        name: str,
+        cta: int = 0,
+        everywhere: Callable[[int], Barrier] | None = None,
+        write: Access | None = None,
+    ) -> None:
+        """write: its bytes, where a buffer lies in them too."""
+        self._owner, self.name, self.cta, self._everywhere, self._write = owner, name, cta, everywhere, write
+
+    def on(self, cta: int) -> Barrier:
+        """The barrier at the same place in the shared memory of another CTA (mapa): only arrivals and bytes reach
+        it.
+        """
+        return self if self._everywhere is None else self._everywhere(cta)
+
+    @property
+    def _target(self) -> int:
+        """The CTA for the .shared::cluster form of an operation, -1 for the .shared::cta form."""
+        return -1 if self.cta == self._owner._cta else self.cta
+
+    def wait(self, phase: int | Phase | op.Token) -> op.Operation:
+        """Loop around mbarrier.try_wait with a parity, or with the token of an arrive: blocks until it has
+        completed.
+        """
+        return self._new(op.Wait(self.name, self._phase(phase), remote=self._target >= 0))
+
+    def try_wait(self, phase: int | Phase | op.Token) -> op.Operation:
+        """One mbarrier.try_wait: the yield gives True, or False (not completed, or the system's time limit)."""
+        return self._new(op.Wait(self.name, self._phase(phase), "try_wait", self._target >= 0))
+
+    def test_wait(self, phase: int | Phase | op.Token) -> op.Operation:
+        """One mbarrier.test_wait: the yield gives True or False and never blocks."""
+        return self._new(op.Wait(self.name, self._phase(phase), "test_wait", self._target >= 0))
+
+    def arrive(self, count: int = 1) -> op.Operation:
+        """mbarrier.arrive by `count` threads (or with that count operand); the yield gives its token, to be waited with
+        until the role arrives on the barrier again.
+        """
+        return self._new(op.Arrive(self.name, arrivals(count), cta=self._target))
+
+    def arrive_expect_tx(self, bytes: int, count: int = 1) -> op.Operation:
+        """mbarrier.arrive.expect_tx by `count` threads, each expecting `bytes`."""
+        number(bytes_of(bytes) * arrivals(count), "bytes expected by all threads together")
+        return self._new(op.Arrive(self.name, count, expect=bytes, cta=self._target))
+
+    def arrive_no_complete(self, count: int = 1) -> op.Operation:
+        """mbarrier.arrive.noComplete."""
+        return self._new(op.Arrive(self.name, arrivals(count), kind="no_complete", cta=self._target))
+
+    def arrive_drop(self, count: int = 1, expect: int | None = None) -> op.Operation:
+        """mbarrier.arrive_drop{.expect_tx}."""
+        expected = None if expect is None else bytes_of(expect)
+        return self._new(op.Arrive(self.name, arrivals(count), expect=expected, kind="drop", cta=self._target))
+
+    def expect_tx(self, bytes: int) -> op.Operation:
+        """mbarrier.expect_tx: announces bytes without arriving."""
+        return self._new(op.Transaction(self.name, bytes_of(bytes), self._target))
+
+    def complete_tx(self, bytes: int) -> op.Operation:
+        """mbarrier.complete_tx: simulates that many bytes arriving."""
+        return self._new(op.Transaction(self.name, -bytes_of(bytes), self._target))
+
+    def init(self, count: int) -> op.Operation:
+        """mbarrier.init."""
+        return self._new(op.Init(self.name, count, self._target >= 0, self._write))
+
+    def inval(self) -> op.Operation:
+        """mbarrier.inval."""
+        return self._new(op.Inval(self.name, self._target >= 0, self._write))
+
+    def _phase(self, phase: int | Phase | op.Token) -> int | Phase | op.Token:
+        if isinstance(phase, op.Token) and phase.barrier != self.name:
+            raise SpecError(
+                f"the token of an arrive on {phase.barrier} says nothing about {self.name}: wait on its own"
+            )
+        return _parity(phase)
+
+    def _new(self, operation: op.Operation) -> op.Operation:
+        return self._owner.created(operation)
+
+    def __bool__(self) -> bool:
+        raise SpecError(f"{self.name} has no truth value: yield {self.name}.test_wait(phase) gives one")
+
+
+def _parity(phase: int | Phase | op.Token) -> int | Phase | op.Token:
+    if isinstance(phase, op.Token):
+        return phase
+    if not isinstance(phase, int):
+        raise SpecError(f"a wait with {phase!r}: use the phase of a state, a parity, or the token of an arrive")
+    if phase not in (0, 1):
+        raise SpecError(f"a wait with phase {phase}: parity is 0 or 1 (write phase & 1)")
+    return phase

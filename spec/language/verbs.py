@@ -1,0 +1,113 @@
+"""The operations that belong to no barrier or buffer alone, as methods of every pipeline: each gives one to yield."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable
+
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.handles import Tile, one_tile
+from sm90_verify.spec.language.values import number, plain_tag
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.limits import BULK_GROUPS, CTA_THREADS, MMA_GROUPS
+from sm90_verify.spec.ptx.memory import as_read, as_write
+
+
+class Verbs:
+    """What a pipeline can say of itself, of several buffers, or of all threads."""
+
+    @abstractmethod
+    def created(self, operation: op.Operation) -> op.Operation:
+        """Tells the tracer of an operation, so that one that is never yielded is noticed."""
+
+    def mma(self, *tiles: Tile, commit: bool = True) -> op.Operation:
+        """One wgmma group that reads several buffers."""
+        read = [one_tile(one) for one in tiles]
+        reads = tuple(as_read(one.access, "async") for one in read)
+        return self.created(op.Touch("mma", reads, tuple(plain_tag(one.tag) for one in read), commit))
+
+    def store(self, *tiles: Tile, to: Tile | None = None) -> op.Operation:
+        """One TMA store of bytes that were written as several buffers."""
+        read = [one_tile(one) for one in tiles]
+        reads = tuple(as_read(one.access, "async") for one in read)
+        destination = None if to is None else as_write(one_tile(to).access, "async")
+        return self.created(op.Store(reads, tuple(plain_tag(one.tag) for one in read), destination))
+
+    def mma_commit(self) -> op.Operation:
+        """wgmma.commit_group."""
+        return self.created(op.Group("mma_commit"))
+
+    def mma_wait(self, pending: int) -> op.Operation:
+        """wgmma.wait_group: at most `pending` groups of this warpgroup are still reading."""
+        return self.created(op.Group("mma_wait", _pending(pending, MMA_GROUPS)))
+
+    def bulk_commit(self) -> op.Operation:
+        """cp.async.bulk.commit_group."""
+        return self.created(op.Group("bulk_commit"))
+
+    def bulk_wait(self, pending: int) -> op.Operation:
+        """cp.async.bulk.wait_group: older groups of this thread are complete, their writes visible."""
+        return self.created(op.Group("bulk_wait", _pending(pending, BULK_GROUPS)))
+
+    def bulk_wait_read(self, pending: int) -> op.Operation:
+        """cp.async.bulk.wait_group.read: older groups of this thread have read their source. (An H100 waits for those
+        of its warp, kernels/bulk_groups.cu; PTX, 9.7.9.25.6, promises those of the thread.)
+        """
+        return self.created(op.Group("bulk_wait_read", _pending(pending, BULK_GROUPS)))
+
+    def fence_proxy_async(self) -> op.Operation:
+        """fence.proxy.async: this thread's generic accesses before it are ordered before async accesses after it."""
+        return self.created(op.Fence("proxy_async"))
+
+    def fence_mbarrier_init(self) -> op.Operation:
+        """fence.mbarrier_init.release.cluster."""
+        return self.created(op.Fence("mbarrier_init"))
+
+    def named_sync(self, id: int, threads: int) -> op.Operation:
+        """bar.sync id, threads."""
+        return self.created(op.NamedSync(id, number(threads, "threads of a named barrier", CTA_THREADS)))
+
+    def named_arrive(self, id: int, threads: int) -> op.Operation:
+        """bar.arrive id, threads."""
+        counted = number(threads, "threads of a named barrier", CTA_THREADS)
+        return self.created(op.NamedSync(id, counted, blocks=False))
+
+    def cta_sync(self) -> op.Operation:
+        """__syncthreads()."""
+        return self.created(op.CtaSync())
+
+    def cluster_arrive(self) -> op.Operation:
+        """barrier.cluster.arrive.release."""
+        return self.created(op.ClusterArrive())
+
+    def cluster_arrive_relaxed(self) -> op.Operation:
+        """barrier.cluster.arrive.relaxed: orders no memory access."""
+        return self.created(op.ClusterArrive(release=False))
+
+    def cluster_wait(self) -> op.Operation:
+        """barrier.cluster.wait.acquire."""
+        return self.created(op.ClusterWait())
+
+    def warp_sync(self) -> op.Operation:
+        """__syncwarp() among the representatives of a split role."""
+        return self.created(op.WarpSync())
+
+    def choose(self, name: str, *options: Hashable) -> op.Operation:
+        """A value that the model leaves open; the n-th choice of a name is the same for every role. Yield it."""
+        if len(options) < 2:
+            raise SpecError(f"choose({name!r}) needs at least two options")
+        return self.created(op.Choose(name, options))
+
+    def setmaxnreg_dec(self, registers: int) -> op.Operation:
+        """setmaxnreg.dec."""
+        return self.created(op.Setmaxnreg(registers, "dec"))
+
+    def setmaxnreg_inc(self, registers: int) -> op.Operation:
+        """setmaxnreg.inc: blocks until the CTA's pool has the registers."""
+        return self.created(op.Setmaxnreg(registers, "inc"))
+
+
+def _pending(pending: int, groups: int) -> int:
+    if not isinstance(pending, int) or not 0 <= pending < groups:
+        raise SpecError(f"a wait that leaves {pending!r} groups pending: use 0 to {groups - 1}")
+    return pending

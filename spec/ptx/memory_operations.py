@@ -1,0 +1,89 @@
+"""The operations on memory, on async-groups and on proxies, as records: what is yielded, and nothing about what it
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from sm90_verify.spec.ptx.limits import BULK_GROUPS
+from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.yielded import Yielded
+
+TouchKind: TypeAlias = Literal["read", "write", "mma"]
+GroupKind: TypeAlias = Literal["mma_commit", "mma_wait", "bulk_commit", "bulk_wait", "bulk_wait_read"]
+FenceKind: TypeAlias = Literal["proxy_async", "mbarrier_init"]
+
+
+@dataclass(frozen=True)
+class Load(Yielded):
+    """cp.async.bulk{.tensor} global -> shared: written at any later time, in `pieces`, then complete_tx on the barrier.
+
+    bytes: those that it signals in each CTA, a multiple of `pieces`. tag: of the data that it brings. also: with
+    .multicast::cluster, the same bytes of the other CTAs of the mask and the barriers that they signal; in each CTA the
+    copy lands at a time of its own.
+    """
+
+    write: Access
+    barrier: str
+    bytes: int
+    tag: Hashable
+    pieces: int = 1
+    also: tuple[tuple[Access, str], ...] = ()
+
+    @property
+    def destinations(self) -> tuple[tuple[Access, str], ...]:
+        """What is written and which barrier is signalled, in every CTA of the mask."""
+        return ((self.write, self.barrier), *self.also)
+
+
+@dataclass(frozen=True)
+class Touch(Yielded):
+    """Accesses of one kind: "read" or "write" (generic, at once), "mma" (wgmma, until its group is waited for).
+
+    tags: of each access, the data that a read must find (None: any) or that a write leaves. commit: wgmma.commit_group
+    follows at once.
+    """
+
+    kind: TouchKind
+    accesses: tuple[Access, ...]
+    tags: tuple[Hashable, ...]
+    commit: bool = False
+
+
+@dataclass(frozen=True)
+class Store(Yielded):
+    """cp.async.bulk{.tensor} shared -> global: reads sources and tensormap, writes its destination, until its group is
+    waited for. tags: as for a Touch, of each source.
+    """
+
+    sources: tuple[Access, ...]
+    tags: tuple[Hashable, ...]
+    destination: Access | None = None
+    tensormap: Access | None = None
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """The sources, and the tensormap if there is one."""
+        return self.sources if self.tensormap is None else (*self.sources, self.tensormap)
+
+
+@dataclass(frozen=True)
+class Group(Yielded):
+    """kind: "mma_commit", "mma_wait", "bulk_commit", "bulk_wait" or "bulk_wait_read"; pending: groups still allowed."""
+
+    kind: GroupKind
+    pending: Annotated[int, range(BULK_GROUPS)] = 0
+
+
+@dataclass(frozen=True)
+class Fence(Yielded):
+    """kind: "proxy_async" (fence.proxy.async) or "mbarrier_init" (fence.mbarrier_init.release.cluster)."""
+
+    kind: FenceKind
+
+
+OnMemory: TypeAlias = Load | Touch | Store | Group | Fence
+"""All of them."""

@@ -1,0 +1,68 @@
+"""The operations on barriers of threads, on shared decisions and on registers, as records: what is yielded, and nothing
+about what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from sm90_verify.spec.ptx.limits import COUNT_LIMIT, CTA_THREADS
+from sm90_verify.spec.ptx.yielded import Yielded
+
+RegistersKind: TypeAlias = Literal["dec", "inc"]
+
+
+@dataclass(frozen=True)
+class NamedSync(Yielded):
+    """bar.sync (blocks) or bar.arrive (does not): `threads` is the count that the instruction names."""
+
+    id: int
+    threads: Annotated[int, range(CTA_THREADS + 1)]
+    blocks: bool = True
+
+
+@dataclass(frozen=True)
+class CtaSync(Yielded):
+    """__syncthreads(): all threads of the CTA that have not exited."""
+
+
+@dataclass(frozen=True)
+class ClusterArrive(Yielded):
+    """barrier.cluster.arrive; `release`: .release (the default) or .relaxed, which orders no memory access."""
+
+    release: bool = True
+
+
+@dataclass(frozen=True)
+class ClusterWait(Yielded):
+    """barrier.cluster.wait, of the generation in which the thread has arrived."""
+
+
+@dataclass(frozen=True)
+class WarpSync(Yielded):
+    """__syncwarp(), or a barrier of one warpgroup alone: all representatives of the role."""
+
+
+@dataclass(frozen=True)
+class Choose(Yielded):
+    """A choice that the model cannot know and that all roles share: the n-th choice of a name is the same for all."""
+
+    name: str
+    options: Annotated[tuple[Hashable, ...], range(2, COUNT_LIMIT)]
+
+
+@dataclass(frozen=True)
+class Setmaxnreg(Yielded):
+    """setmaxnreg.dec or .inc to `registers` a thread, by all threads of the role."""
+
+    registers: int
+    kind: RegistersKind
+
+
+Meeting: TypeAlias = NamedSync | CtaSync | WarpSync | ClusterArrive | ClusterWait
+"""The operations on barriers of threads."""
+
+OnThreads: TypeAlias = Meeting | Choose | Setmaxnreg
+"""All of them."""
