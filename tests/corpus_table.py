@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from corpus import (
     arrivals,
+    atomics,
     clusters,
     ctas,
     epilogue,
@@ -39,6 +40,7 @@ class Case:
 
 MODULES = (
     arrivals,
+    atomics,
     trips,
     parity,
     transactions,

@@ -218,7 +218,7 @@ def complaints(tmp_path_factory) -> dict[str, list[str]]:
     text = operations.read_text()
     for before, after in (
         ("\nOnMemory: TypeAlias = Load", RECORD),
-        ('Literal["read", "write", "mma"]', 'Literal["read", "write", "mma", "add"]'),
+        ('Literal["read", "write", "red", "mma"]', 'Literal["read", "write", "red", "mma", "add"]'),
     ):
         assert text.count(before) == 1
         text = text.replace(before, after)

@@ -18,12 +18,13 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import NOTHING, Begun, Copies, Effects, Ends, effects_of
 from sm90_verify.spec.ptx.fits import fields_of
 from sm90_verify.spec.ptx.groups import IDLE, Held
-from sm90_verify.spec.ptx.memory import Access, as_read, as_write
+from sm90_verify.spec.ptx.memory import Access, Strong, as_read, as_write
 
 X, Y = Access("x", "shared", 0, 64, False, "generic"), Access("y", "shared", 64, 128, False, "generic")
 OVER = as_write(X, "generic")
 FAST, INTO = as_read(X, "async"), as_write(Y, "async")
 OUT = Access("out", "global", 0, 64, True, "async")
+ATOMIC, SUM = OVER._replace(strong=Strong("gpu")), OUT._replace(strong=Strong("gpu"))
 
 MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.Init("full", 1), Effects(), "other"),
@@ -55,6 +56,19 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (
         op.Touch("mma", (FAST,), ("t",), True),
         Effects((Begun(FAST, "async read", "mma_group", ("t",)),), commits="mma"),
+        "local",
+    ),
+    (
+        op.Touch("red", (ATOMIC,), ("t",)),
+        Effects((Begun(ATOMIC, "generic write", "done", ("t",), True, True),)),
+        "local",
+    ),
+    (op.Find(X, ("t", "u")), Effects((Begun(X, "generic read", raw=True),), answers=(0, 1)), "other"),
+    (
+        op.Store((FAST,), ("t",), SUM),
+        Effects(
+            (Begun(FAST, "async read", "bulk_group", ("t",)), Begun(SUM, "async write", "bulk_group", strong=True))
+        ),
         "local",
     ),
     (
@@ -92,6 +106,7 @@ def itself(operation: op.Operation, effects: Effects) -> Effects:
         "waits": op.Wait,
         "meets": op.Meeting,
         "chooses": op.Choose,
+        "finds": op.Find,
         "registers": op.Setmaxnreg,
     }
     return effects._replace(**{name: operation for name, record in parts.items() if isinstance(operation, record)})

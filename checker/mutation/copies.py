@@ -73,8 +73,20 @@ def of_access(operation: op.Touch | op.Store, near: Neighbours) -> Iterator[Vari
     if any(tag is not None for tag in operation.tags):
         verb = "is" if isinstance(operation, op.Touch) and operation.kind == "write" else "expects"
         yield Variation("tag", f"{verb} other data", lambda one: (changed(one, tags=_other_tags(one)),), wide=True)
+    if isinstance(operation, op.Touch) and operation.kind == "red":
+        yield Variation("kind", "an ordinary write", _ordinary)
+    if isinstance(operation, op.Store) and operation.destination is not None and operation.destination.strong:
+        yield Variation("kind", "an ordinary store", _ordinary)
     if isinstance(operation, op.Touch) and operation.kind == "mma":
         yield with_fields("commit", "closed" if not operation.commit else "left open", commit=not operation.commit)
+
+
+def _ordinary(one: op.Operation) -> tuple[op.Operation, ...]:
+    """What reduces, without reducing."""
+    if isinstance(one, op.Touch):
+        return (replace(one, kind="write", accesses=tuple(access._replace(strong=None) for access in one.accesses)),)
+    assert isinstance(one, op.Store) and one.destination is not None
+    return (replace(one, destination=one.destination._replace(strong=None)),)
 
 
 def _other_tags(operation: op.Operation) -> tuple[Hashable, ...]:

@@ -282,10 +282,12 @@ def has_answer(operation: op.Operation) -> bool:
 
 
 def default_answer(operation: op.Operation) -> Any:
-    """What the role is told when the operation is not done: a token of its own, WaitAgain, or the first option."""
+    """What the role is told when the operation is not done: a token of its own, WaitAgain, or the first of several."""
     effects = effects_of(operation)
     if effects.chooses is not None:
         return effects.chooses.options[0]
+    if effects.finds is not None:
+        return effects.finds.tags[0]
     if effects.waits is not None:
         return False if effects.answers else None
     return op.Token(effects.signal.barrier) if isinstance(effects.signal, op.Arrive) else None

@@ -245,6 +245,8 @@ class _Lowering:
                 for access in operation.accesses:
                     number = self.number(role, index)
                     yield Instruction("write", index, *self.bytes_of(access), d=number, object=access.object)
+            case "red":
+                raise SpecError(f"the executor cannot do red on {operation.accesses[0].object}")
             case _:
                 assert_never(operation.kind)
 

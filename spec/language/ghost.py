@@ -19,10 +19,14 @@ FAR = 4 * LAPS
 
 
 def answer_of(operation: op.Operation, answer: Hashable) -> Hashable:
-    """The value of the yield of an operation: an option of a choice, the token of an arrival, or the answer itself."""
+    """The value of the yield of an operation: an option of a choice, the tag of what a read finds, the token of an
+    arrival, or the answer itself.
+    """
     effects = effects_of(operation)
     if effects.chooses is not None:
         return effects.chooses.options[int(str(answer))]
+    if effects.finds is not None:
+        return effects.finds.tags[int(str(answer))]
     return op.Token(effects.signal.barrier) if isinstance(effects.signal, op.Arrive) else answer
 
 

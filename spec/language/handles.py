@@ -11,7 +11,7 @@ from sm90_verify.spec.language.state import Count, PipelineState
 from sm90_verify.spec.language.values import Owner, number, plain_tag
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT
-from sm90_verify.spec.ptx.memory import Access, as_read, as_write
+from sm90_verify.spec.ptx.memory import WIDER, Access, Scope, Strong, as_read, as_write
 
 __all__ = ["Array", "Barrier", "Owner", "Tile", "one_tile", "unyieldable"]
 
@@ -75,13 +75,43 @@ class Tile:
         """wgmma.mma_async that reads this buffer until its group is waited for; `commit` closes the group at once."""
         return self._owner.created(op.Touch("mma", (as_read(self.access, "async"),), (self._tag(tag),), commit))
 
-    def read(self, tag: Hashable = None) -> op.Operation:
-        """Ordinary loads (ld.shared, ldmatrix) of this buffer, complete at once."""
-        return self._owner.created(op.Touch("read", (as_read(self.access, "generic"),), (self._tag(tag),)))
+    def read(self, tag: Hashable = None, *, value: Hashable = None, among: Sequence[Hashable] = ()) -> op.Operation:
+        """Ordinary loads (ld.shared, ldmatrix) of this buffer, complete at once.
 
-    def write(self, tag: Hashable = None) -> op.Operation:
-        """Ordinary stores (st.shared, stmatrix) to this buffer."""
-        return self._owner.created(op.Touch("write", (as_write(self.access, "generic"),), (self._tag(tag),)))
+        value: what must be found in every byte, see `write`. among: the yield gives the tag that is found, which must
+        be one of these; so roles can do different things because of what they read.
+        """
+        access = as_read(self.access, "generic")
+        if among:
+            return self._owner.created(op.Find(access, tuple(plain_tag(one) for one in among)))
+        return self._owner.created(op.Touch("read", (access._replace(value=value),), (self._tag(tag, value),)))
+
+    def write(self, tag: Hashable = None, *, value: Hashable = None) -> op.Operation:
+        """Ordinary stores (st.shared, stmatrix) to this buffer.
+
+        value: all that is written, where several roles may write the same: writes of one value to the same bytes do not
+        race with each other, nor with reads that must find this value.
+        """
+        access = as_write(self.access, "generic")._replace(value=value)
+        return self._owner.created(op.Touch("write", (access,), (self._tag(tag, value),)))
+
+    def red(self, tag: Hashable = None, scope: Scope = "gpu") -> op.Operation:
+        """red or atom on this buffer, relaxed: they do not race with each other, and do with ordinary accesses."""
+        access = as_write(self.access, "generic")._replace(strong=self._strong(scope))
+        return self._owner.created(op.Touch("red", (access,), (self._tag(tag),)))
+
+    def reduce(self, to: Tile, tag: Hashable = None) -> op.Operation:
+        """cp.reduce.async.bulk{.tensor}: adds this buffer to `to` in global memory, in a bulk group. Reductions do not
+        race with each other, and do with other accesses.
+        """
+        destination = as_write(one_tile(to).access, "async")._replace(strong=self._strong("gpu"))
+        reads = (as_read(self.access, "async"),)
+        return self._owner.created(op.Store(reads, (self._tag(tag),), destination))
+
+    def _strong(self, scope: Scope) -> Strong:
+        if scope not in WIDER:
+            raise SpecError(f"scope={scope!r}: use {', '.join(map(repr, WIDER))}")
+        return Strong(scope, self._owner._cta)
 
     def store(self, to: Tile | None = None, tag: Hashable = None, tensormap: Tile | None = None) -> op.Operation:
         """TMA store of this buffer: reads it and its tensormap, then writes `to`, until its bulk group is waited
@@ -92,8 +122,9 @@ class Tile:
         reads = (as_read(self.access, "async"),)
         return self._owner.created(op.Store(reads, (self._tag(tag),), destination, described))
 
-    def _tag(self, tag: Hashable) -> Hashable:
-        return plain_tag(self.tag if tag is None else tag)
+    def _tag(self, tag: Hashable, value: Hashable = None) -> Hashable:
+        given = value if tag is None else tag
+        return plain_tag(self.tag if given is None else given)
 
     def __bool__(self) -> bool:
         raise SpecError(f"{self.access.object} has no truth value: its contents are not part of the model")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from sm90_verify.spec.model.accesses import Bystander, Spot, in_locations
-from sm90_verify.spec.model.copies import landings, starts, writes
+from sm90_verify.spec.model.copies import finds, landings, starts, writes
 from sm90_verify.spec.model.decisions import choice_ways, loop_ways
 from sm90_verify.spec.model.flow import (
     arrivals_ahead,
@@ -220,6 +220,8 @@ class _Compiler:
             ways = self._meeting_ways(program, node, effects.meets)
         elif effects.chooses is not None:
             ways = choice_ways(self.v.shared[f"choice {effects.chooses.name}"], role, effects.chooses.options)
+        elif effects.finds is not None:
+            ways = finds(self.v, role, effects.finds)
         elif effects.registers is not None:
             free, before = self.v.free[program.home], self.kernel.registers_at(node)
             ways = [register_way(free, before, program.me.threads, effects.registers)]

@@ -39,7 +39,7 @@ from sm90_verify.spec.ptx.limits import (
     outside_shared,
 )
 from sm90_verify.spec.ptx.mbarrier import TX_WIDTH
-from sm90_verify.spec.ptx.memory import Access, describe
+from sm90_verify.spec.ptx.memory import Access, Strong, describe
 
 MOST_GROUPS: dict[Groups, int] = {"mma": MMA_GROUPS, "bulk": BULK_GROUPS}
 """Groups that are told apart: a wait leaves fewer pending."""
@@ -236,6 +236,7 @@ def _wrong_with(operation: op.Operation | None, program: Program, programs: Sequ
         return ""
     wrong = [_outside(access, shape) for access in effects.accesses]
     wrong += [_unlike(begun, operation) for begun in effects.begins]
+    wrong += [_not_of(access.strong, program) for access in effects.accesses if access.strong is not None]
     wrong += [_wrong_copies(copies) for copies, _ in effects.lands]
     sources = [one.access for one in effects.begins if one.until == "bulk_group" and one.data]
     for name, start, stop in _in_one_piece(sources):
@@ -263,12 +264,22 @@ def _outside(access: Access, shape: Cluster) -> str:
 
 def _unlike(begun: Begun, operation: op.Operation | None) -> str:
     """What an access says and its operation does not do."""
-    if begun.access.how == begun.how:
+    if begun.access.how == begun.how and (begun.access.strong is not None) == begun.strong:
         return ""
+    if begun.access.how == begun.how:
+        what = f"{describe(begun.access)} in {type(operation).__name__} is {'not ' * begun.strong}strong"
+        return f"{what}: {'give it' if begun.strong else 'leave out'} strong=Strong(scope, cta)"
     proxy, verb = begun.how.split()
     kind = f" of kind {operation.kind!r}" if isinstance(operation, op.Touch) else ""
     what = f"{describe(begun.access)} in {type(operation).__name__}{kind}, which {verb}s it through the {proxy} proxy"
     return f"{what}: use as_{verb}(access, {proxy!r})"
+
+
+def _not_of(strong: Strong, program: Program) -> str:
+    """A strong access says of which CTA its thread is."""
+    if strong.cta == program.me.cta:
+        return ""
+    return f"a strong access by a thread of CTA {strong.cta} in a role of CTA {program.me.cta}: use {program.me.cta}"
 
 
 def _wrong_copies(copies: Copies) -> str:

@@ -156,6 +156,8 @@ class Variables:
                 self._tag(access.object, tag)
             for access, tag in effects.expected:
                 read[access.object] = read.get(access.object, False) or tag is not None
+            if effects.finds is not None:
+                read[effects.finds.access.object] = True
         self.content: dict[str, Field] = {}
         for name, expected in read.items():
             if expected and name in self.tags:

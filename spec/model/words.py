@@ -46,9 +46,13 @@ def words_of(node: Node) -> tuple[str, str]:
         case op.Touch() as touch:
             tags = ",".join(dict.fromkeys(tag_text(tag) for tag in touch.tags if tag is not None))
             return f"{touch.kind} {tags}".rstrip(), ",".join(access.object for access in touch.accesses)
+        case op.Find():
+            return f"read any of {', '.join(map(repr, node.operation.tags))}", node.operation.access.object
         case op.Store():
             tags = ",".join(dict.fromkeys(tag_text(tag) for tag in node.operation.tags if tag is not None))
-            return f"store {tags}".rstrip(), ",".join(access.object for access in node.operation.sources)
+            into = node.operation.destination
+            verb = "store" if into is None or into.strong is None else "reduce"
+            return f"{verb} {tags}".rstrip(), ",".join(access.object for access in node.operation.sources)
         case op.Group():
             return _group(node.operation), ""
         case op.Fence():

@@ -28,7 +28,7 @@ class Begun(NamedTuple):
 
     how: what the operation does there, as its access must say too. data: of a read, the tag that it must find; of a
     write, the tag of what it leaves; () if neither is said. raw: an access through the async proxy that follows wants a
-    fence.proxy.async after it (8.6).
+    fence.proxy.async after it (8.6). strong: it is an atomic one, as its access must say too.
     """
 
     access: Access
@@ -36,6 +36,7 @@ class Begun(NamedTuple):
     until: Until = "done"
     data: tuple[Hashable, ...] = ()
     raw: bool = False
+    strong: bool = False
 
 
 class Copies(NamedTuple):
@@ -74,8 +75,9 @@ class Effects(NamedTuple):
     became visible. orders: "release" if whoever goes on because of the operation sees the accesses of its thread before
     it; "relaxed" if others may go on and not see them; None if nobody goes on because of it, and for complete_tx, which
     PTX calls relaxed, and which orders here what the copy that it stands for would.
-    signal, waits, meets, chooses, registers: the operation itself, if it acts on an mbarrier, waits for one, is a
-    barrier of threads, a choice, or a request for registers. answers: between which it leaves the choice.
+    signal, waits, meets, chooses, finds, registers: the operation itself, if it acts on an mbarrier, waits for one, is
+    a barrier of threads, a choice, a read that tells what it finds, or a request for registers. answers: between which
+    it leaves the choice.
     """
 
     begins: tuple[Begun, ...] = ()
@@ -88,6 +90,7 @@ class Effects(NamedTuple):
     waits: op.Wait | None = None
     meets: op.Meeting | None = None
     chooses: op.Choose | None = None
+    finds: op.Find | None = None
     registers: op.Setmaxnreg | None = None
     answers: tuple[Hashable, ...] = ()
 
@@ -100,11 +103,12 @@ class Effects(NamedTuple):
     def local(self) -> bool:
         """Accesses, groups and fences: nothing that another role could need to go on."""
         alone = self.signal is None and self.waits is None and self.meets is None
-        return alone and self.chooses is None and self.registers is None and not self.lands
+        alone = alone and self.chooses is None and self.finds is None
+        return alone and self.registers is None and not self.lands
 
     @property
     def expected(self) -> list[tuple[Access, Hashable]]:
-        """The reads that must find data of a tag; None is any data."""
+        """The reads that must find data of one tag; None is any data."""
         return [(one.access, tag) for one in self.begins if not one.access.write for tag in one.data]
 
     @property
@@ -150,6 +154,9 @@ def _effects(operation: op.Operation) -> Effects:
             return _load(operation)
         case op.Touch():
             return _touch(operation)
+        case op.Find():
+            answers = tuple(range(len(operation.tags)))
+            return Effects((Begun(operation.access, "generic read", raw=True),), finds=operation, answers=answers)
         case op.Store():
             return _store(operation)
         case op.Group():
@@ -192,7 +199,8 @@ def _store(store: op.Store) -> Effects:
     if store.tensormap is not None:
         begins.append(Begun(store.tensormap, "async read", "bulk_group"))
     if store.destination is not None:
-        begins.append(Begun(store.destination, "async write", "bulk_group"))
+        reduces = store.destination.strong is not None
+        begins.append(Begun(store.destination, "async write", "bulk_group", strong=reduces))
     return Effects(tuple(begins))
 
 
@@ -203,6 +211,8 @@ def _touch(touch: op.Touch) -> Effects:
             return Effects(tuple(Begun(access, "generic read", data=tag, raw=True) for access, tag in told))
         case "write":
             return Effects(tuple(Begun(access, "generic write", data=tag, raw=True) for access, tag in told))
+        case "red":
+            return Effects(tuple(Begun(access, "generic write", "done", tag, True, True) for access, tag in told))
         case "mma":
             begins = tuple(Begun(access, "async read", "mma_group", tag) for access, tag in told)
             return Effects(begins, commits="mma" if touch.commit else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 Name: TypeAlias = Annotated[str, range(1, 1 << 16)]
@@ -12,6 +13,24 @@ Space: TypeAlias = Literal["shared", "global", "registers"]
 Proxy: TypeAlias = Literal["generic", "async"]
 How: TypeAlias = Literal["generic read", "generic write", "async read", "async write"]
 """What is done with bytes, and through which proxy."""
+Scope: TypeAlias = Literal["cta", "cluster", "gpu", "sys"]
+"""The threads for which something is ordered, or strong: those of the CTA, the cluster, the GPU, the system (8.5)."""
+WIDER: tuple[Scope, ...] = ("cta", "cluster", "gpu", "sys")
+"""From the narrowest on."""
+
+
+class Strong(NamedTuple):
+    """A strong access (PTX ISA 8.4, 8.7): an atomic one, or a relaxed, acquiring or releasing one; weak ones have none.
+
+    cta: that of the thread that makes it.
+    """
+
+    scope: Scope
+    cta: int = 0
+
+    def includes(self, other: Strong) -> bool:
+        """The thread that makes the other one is in the scope of this one."""
+        return self.cta == other.cta or self.scope != "cta"
 
 
 class Access(NamedTuple):
@@ -29,6 +48,9 @@ class Access(NamedTuple):
     proxy: Proxy
     cta: int = 0
     """The CTA whose shared memory it is; 0 for memory that all CTAs have."""
+    strong: Strong | None = None
+    value: Hashable = None
+    """What is written, or must be found: nobody can tell two writes of one value to the same bytes apart."""
 
     @property
     def how(self) -> How:
@@ -43,13 +65,23 @@ class Access(NamedTuple):
         return self.proxy == "async" and self.space != "registers"
 
     def conflicts(self, other: Access) -> bool:
-        """Same bytes, and at least one of the two writes."""
-        return (self.write or other.write) and self.overlaps(other)
+        """Same bytes, at least one of the two writes, and it matters which of them comes first."""
+        return (self.write or other.write) and self.overlaps(other) and not self._unharmed_by(other)
 
     def overlaps(self, other: Access) -> bool:
         """Some byte is in both."""
         same = self.space == other.space and self.cta == other.cta
         return same and self.start < other.stop and other.start < self.stop
+
+    def _unharmed_by(self, other: Access) -> bool:
+        """They are morally strong relative to each other (8.7: both strong, each in the scope of the other, through
+        one proxy), or of one value.
+        """
+        if self.value is not None and self.value == other.value:
+            return (self.start, self.stop) == (other.start, other.stop)
+        if self.strong is None or other.strong is None or self.proxy != other.proxy:
+            return False
+        return self.strong.includes(other.strong) and other.strong.includes(self.strong)
 
 
 def as_read(access: Access, proxy: Proxy) -> Access:
@@ -65,4 +97,4 @@ def as_write(access: Access, proxy: Proxy) -> Access:
 def describe(access: Access) -> str:
     """For a sentence."""
     verb = "write" if access.write else "read"
-    return f"the {access.proxy}-proxy {verb} of {access.object}"
+    return f"the {'' if access.strong is None else 'atomic '}{access.proxy}-proxy {verb} of {access.object}"

@@ -8,11 +8,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from sm90_verify.spec.ptx.limits import BULK_GROUPS
+from sm90_verify.spec.ptx.limits import BULK_GROUPS, COUNT_LIMIT
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.yielded import Yielded
 
-TouchKind: TypeAlias = Literal["read", "write", "mma"]
+TouchKind: TypeAlias = Literal["read", "write", "red", "mma"]
 GroupKind: TypeAlias = Literal["mma_commit", "mma_wait", "bulk_commit", "bulk_wait", "bulk_wait_read"]
 FenceKind: TypeAlias = Literal["proxy_async", "mbarrier_init"]
 
@@ -41,7 +41,8 @@ class Load(Yielded):
 
 @dataclass(frozen=True)
 class Touch(Yielded):
-    """Accesses of one kind: "read" or "write" (generic, at once), "mma" (wgmma, until its group is waited for).
+    """Accesses of one kind: "read", "write" or "red" (generic, at once; red and atom are strong, 9.7.13.5 to .7), "mma"
+    (wgmma, until its group is waited for).
 
     tags: of each access, the data that a read must find (None: any) or that a write leaves. commit: wgmma.commit_group
     follows at once.
@@ -54,9 +55,19 @@ class Touch(Yielded):
 
 
 @dataclass(frozen=True)
+class Find(Yielded):
+    """An ordinary load that tells its thread which data it finds: the number of its tag among `tags`, of which one must
+    be there.
+    """
+
+    access: Access
+    tags: Annotated[tuple[Hashable, ...], range(1, COUNT_LIMIT)]
+
+
+@dataclass(frozen=True)
 class Store(Yielded):
     """cp.async.bulk{.tensor} shared -> global: reads sources and tensormap, writes its destination, until its group is
-    waited for. tags: as for a Touch, of each source.
+    waited for; cp.reduce.async.bulk (9.7.9.25.4.2), if that write is strong. tags: as for a Touch, of each source.
     """
 
     sources: tuple[Access, ...]
@@ -85,5 +96,5 @@ class Fence(Yielded):
     kind: FenceKind
 
 
-OnMemory: TypeAlias = Load | Touch | Store | Group | Fence
+OnMemory: TypeAlias = Load | Touch | Find | Store | Group | Fence
 """All of them."""

@@ -122,7 +122,7 @@ def properties_of(operation: op.Operation | None) -> Iterable[str]:
     effects = effects_of(operation)
     if effects.begins:
         yield ORDERED.property
-    if any(tag is not None for _, tag in (*effects.expected, *effects.left)):
+    if effects.finds is not None or any(tag is not None for _, tag in (*effects.expected, *effects.left)):
         yield FOUND.property
     if effects.lands:
         yield BALANCED.property
