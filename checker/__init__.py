@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         PipelineTransactionAsync,
     )
     from sm90_verify.spec.errors import SpecError
-    from sm90_verify.spec.language.declarations import Body, barrier, role, tile
+    from sm90_verify.spec.language.declarations import Body, barrier, role, tile, word
     from sm90_verify.spec.language.handles import Barrier, Tile
     from sm90_verify.spec.language.layout import Component
     from sm90_verify.spec.language.pipeline import Pipeline
@@ -85,6 +85,7 @@ _HOME = {
     "role": "spec.language.declarations",
     "tile": "spec.language.declarations",
     "trace": "spec.language.walk",
+    "word": "spec.language.declarations",
 }
 """The module of each public name."""
 
@@ -122,6 +123,7 @@ __all__ = [
     "role",
     "tile",
     "trace",
+    "word",
 ]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and nothing that is not there

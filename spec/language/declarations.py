@@ -61,6 +61,41 @@ class TileDeclaration(Placed):
     where: Source | None = field(default_factory=here, compare=False, repr=False)
 
 
+@dataclass(frozen=True)
+class WordDeclaration(Placed):
+    """What word() declares."""
+
+    initial: Parameter = 0
+    values: Parameter = 2
+    wraps: bool = False
+    slots: Parameter = 1
+    space: Space = "global"
+    address: int | None = None
+    where: Source | None = field(default_factory=here, compare=False, repr=False)
+
+
+Declaration: TypeAlias = BarrierDeclaration | TileDeclaration | WordDeclaration
+"""Of what has a place in memory."""
+
+
+def word(
+    initial: Parameter = 0,
+    values: Parameter = 2,
+    *,
+    wraps: bool = False,
+    slots: Parameter = 1,
+    space: Space = "global",
+    address: int | None = None,
+) -> Any:
+    """An array of words of 4 bytes, flags or counters on whose value roles depend.
+
+    values: they can have 0 to values - 1, and `initial` at the start; a run in which one would have another is not
+    decided. wraps: they count modulo `values`, as a counter that is only ever compared for equality may be taken to.
+    space: "global" or "shared".
+    """
+    return WordDeclaration(initial, values, wraps, slots, space, address)
+
+
 def barrier(
     arrivals: Parameter = 1, slots: Parameter = "stages", *, initialised: bool = True, address: int | None = None
 ) -> Any:
@@ -221,6 +256,6 @@ def check_names(kernel: type, needed: Iterable[str]) -> None:
     """
     for name in needed:
         value = next((vars(base)[name] for base in kernel.__mro__ if name in vars(base)), None)
-        if isinstance(value, BarrierDeclaration | TileDeclaration | RoleDeclaration):
+        if isinstance(value, Declaration | RoleDeclaration):
             where = place_of(value.body) if isinstance(value, RoleDeclaration) else value.where
             raise SpecError(f"{name!r} is what every pipeline needs: give your own another name", where)

@@ -8,12 +8,13 @@ from typing import Any
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.barriers import Barrier
 from sm90_verify.spec.language.state import Count, PipelineState
-from sm90_verify.spec.language.values import Owner, number, plain_tag
+from sm90_verify.spec.language.values import Owner, number, one_of, plain_tag
+from sm90_verify.spec.language.word import Word
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT
 from sm90_verify.spec.ptx.memory import WIDER, Access, Scope, Strong, as_read, as_write
 
-__all__ = ["Array", "Barrier", "Owner", "Tile", "one_tile", "unyieldable"]
+__all__ = ["Array", "Barrier", "Owner", "Tile", "Word", "one_tile", "unyieldable"]
 
 
 class Tile:
@@ -109,9 +110,7 @@ class Tile:
         return self._owner.created(op.Store(reads, (self._tag(tag),), destination))
 
     def _strong(self, scope: Scope) -> Strong:
-        if scope not in WIDER:
-            raise SpecError(f"scope={scope!r}: use {', '.join(map(repr, WIDER))}")
-        return Strong(scope, self._owner._cta)
+        return Strong(one_of(scope, WIDER, "a scope"), self._owner._cta)
 
     def store(self, to: Tile | None = None, tag: Hashable = None, tensormap: Tile | None = None) -> op.Operation:
         """TMA store of this buffer: reads it and its tensormap, then writes `to`, until its bulk group is waited
@@ -133,10 +132,17 @@ class Tile:
 class Array:
     """The slots of a declaration: index it with a PipelineState, a count reduced by %, or a plain number."""
 
-    __slots__ = ("_get", "bytes", "name", "slots")
+    __slots__ = ("_get", "_kind", "bytes", "name", "slots")
 
-    def __init__(self, name: str, slots: int, get: Callable[[int, Hashable], Any], bytes: int = 0) -> None:
-        self.name, self.slots, self._get, self.bytes = name, slots, get, bytes
+    def __init__(
+        self,
+        name: str,
+        slots: int,
+        get: Callable[[int, Hashable], Any],
+        kind: type[Barrier] | type[Tile] | type[Word],
+        bytes: int = 0,
+    ) -> None:
+        self.name, self.slots, self._get, self._kind, self.bytes = name, slots, get, kind, bytes
 
     def __getitem__(self, at: int | PipelineState) -> Any:
         if not isinstance(at, PipelineState | Count | int):
@@ -151,9 +157,9 @@ class Array:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if self.slots == 1 and hasattr(Barrier if self.bytes == 0 else Tile, name):
+        kind = self._kind
+        if self.slots == 1 and hasattr(kind, name):
             return getattr(self._get(0, None), name)
-        kind = Barrier if self.bytes == 0 else Tile
         if not hasattr(kind, name):
             verbs = ", ".join(verb for verb, code in vars(kind).items() if verb[0] != "_" and callable(code))
             raise SpecError(f"{self.name} has no {name!r}: it has {verbs}")
@@ -173,13 +179,18 @@ def one_tile(handle: object) -> Tile:
     return handle
 
 
+VERBS: dict[type, str] = {Barrier: "arrive()", Tile: "read()", Word: "ld()"}
+"""What can be said of each kind of handle."""
+
+
 def unyieldable(thing: object) -> str:
     """What is wrong with something that a role has yielded and that only leads to an operation; "" if it does not."""
     if isinstance(thing, Array):
-        name, verb = f"{thing.name}[at]", "arrive()" if thing.bytes == 0 else "read()"
+        name, verb = f"{thing.name}[at]", VERBS[thing._kind]
         return f"a role yielded {thing.name}, which is no operation: say what is done, for example {name}.{verb}"
-    if isinstance(thing, Barrier | Tile):
-        name, verb = (thing.name, "arrive()") if isinstance(thing, Barrier) else (thing.access.object, "read()")
+    if isinstance(thing, Barrier | Tile | Word):
+        name = thing.name if isinstance(thing, Barrier) else thing.access.object
+        verb = VERBS[type(thing)]
         return f"a role yielded {name}, which is no operation: say what is done, for example {name}.{verb}"
     if callable(thing):
         name = getattr(thing, "__name__", repr(thing))

@@ -7,10 +7,12 @@ from functools import cache
 from typing import Any, get_args
 
 from sm90_verify.spec.errors import SpecError, placed
-from sm90_verify.spec.language.declarations import BarrierDeclaration, TileDeclaration
+from sm90_verify.spec.language.declarations import BarrierDeclaration, Declaration, TileDeclaration, WordDeclaration
 from sm90_verify.spec.language.handles import Array, Barrier, Owner, Tile
+from sm90_verify.spec.language.word import Word
 from sm90_verify.spec.model.layout import Layout, Region, barriers_over
-from sm90_verify.spec.ptx.limits import COUNT_LIMIT, MBARRIER_BYTES, SHARED_OF_CTA
+from sm90_verify.spec.model.layout import Word as WordOfLayout
+from sm90_verify.spec.ptx.limits import COUNT_LIMIT, MBARRIER_BYTES, SHARED_OF_CTA, WORD_BYTES, WORD_VALUES
 from sm90_verify.spec.ptx.memory import Access, Space
 
 ALIGNMENT = 128
@@ -24,7 +26,7 @@ class Component:
     component.
     """
 
-    def arrays(self, owner: Owner) -> Mapping[str, BarrierDeclaration | TileDeclaration]:
+    def arrays(self, owner: Owner) -> Mapping[str, Declaration]:
         raise SpecError(f"{type(self).__name__} must say which barriers and buffers it has")
 
     def bind(self, owner: Owner, prefix: str, arrays: dict[str, Array]) -> Component:
@@ -47,12 +49,13 @@ def lay_out(pipeline: Owner) -> Layout:
     starts: dict[str, int] = {}
     counts: dict[str, int] = {}
     holds: dict[str, Hashable] = {}
+    words: dict[str, WordOfLayout] = {}
     free = dict.fromkeys(get_args(Space), 0)
     highest = [d.address + _extent(pipeline, d) for d in declared.values() if d.address is not None]
     free["shared"] = _align(max(highest, default=0))
     for name, declaration in declared.items():
         slots = counts[name] = _slots(pipeline, name, declaration)
-        size = MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else _bytes(pipeline, name, declaration)
+        size = _bytes(pipeline, name, declaration)
         space = "shared" if isinstance(declaration, BarrierDeclaration) else declaration.space
         stride = size
         shared: frozenset[str] = frozenset()
@@ -73,6 +76,8 @@ def lay_out(pipeline: Owner) -> Layout:
             regions.append(Region(label, space, at, at + size, shared, name, cta))
             if isinstance(declaration, TileDeclaration) and declaration.holds is not None:
                 holds[label] = declaration.holds(pipeline) if callable(declaration.holds) else declaration.holds
+            if isinstance(declaration, WordDeclaration):
+                words[label] = _word(pipeline, name, declaration)
         if isinstance(declaration, BarrierDeclaration):
             count = pipeline.value(declaration.arrivals)
             if declaration.initialised:
@@ -81,10 +86,10 @@ def lay_out(pipeline: Owner) -> Layout:
     under = barriers_over(regions, barriers)
     _bind(pipeline, declared, regions, {region.object for found in under.values() for region in found})
     places = {name: declaration.where for name, declaration in declared.items()}
-    return Layout(tuple(regions), arrivals, barriers, counts, holds, places, under)
+    return Layout(tuple(regions), arrivals, barriers, counts, holds, places, under, words)
 
 
-def _check(pipeline: Owner, declared: dict[str, BarrierDeclaration | TileDeclaration]) -> None:
+def _check(pipeline: Owner, declared: dict[str, Declaration]) -> None:
     """Refuses declarations whose numbers cannot be meant, each at its own line."""
     before: list[str] = []
     for name, declaration in declared.items():
@@ -98,9 +103,13 @@ def _check(pipeline: Owner, declared: dict[str, BarrierDeclaration | TileDeclara
                     raise SpecError(f"{name} expects {count} arrivals: use 1 to {COUNT_LIMIT}")
             else:
                 _bytes(pipeline, name, declaration)
+                if isinstance(declaration, WordDeclaration):
+                    _word(pipeline, name, declaration)
                 if declaration.space not in get_args(Space):
                     spaces = ", ".join(map(repr, get_args(Space)))
                     raise SpecError(f"{name} lies in {declaration.space!r}: use {spaces}")
+                if isinstance(declaration, WordDeclaration):
+                    continue
                 if not isinstance(declaration.shares, str | tuple | list):
                     raise SpecError(
                         f"{name} shares bytes with {declaration.shares!r}: name a tile that is declared before it"
@@ -111,11 +120,11 @@ def _check(pipeline: Owner, declared: dict[str, BarrierDeclaration | TileDeclara
         before.append(name)
 
 
-def _declarations(pipeline: Owner) -> dict[str, BarrierDeclaration | TileDeclaration]:
-    found: dict[str, BarrierDeclaration | TileDeclaration] = {}
+def _declarations(pipeline: Owner) -> dict[str, Declaration]:
+    found: dict[str, Declaration] = {}
     for base in reversed(type(pipeline).__mro__):
         for name, value in vars(base).items():
-            if isinstance(value, BarrierDeclaration | TileDeclaration):
+            if isinstance(value, Declaration):
                 found[name] = value
             elif isinstance(value, Component):
                 for part, declaration in value.arrays(pipeline).items():
@@ -125,7 +134,7 @@ def _declarations(pipeline: Owner) -> dict[str, BarrierDeclaration | TileDeclara
 
 def _bind(
     pipeline: Owner,
-    declared: dict[str, BarrierDeclaration | TileDeclaration],
+    declared: dict[str, Declaration],
     regions: list[Region],
     crowded: Container[str],
 ) -> None:
@@ -148,7 +157,7 @@ def _bind(
 def _array(
     pipeline: Owner,
     name: str,
-    declaration: BarrierDeclaration | TileDeclaration,
+    declaration: Declaration,
     regions: list[Region],
     crowded: Container[str],
 ) -> Array:
@@ -166,7 +175,15 @@ def _array(
             write = region.access(write=True) if region.object in crowded else None
             return Barrier(pipeline, region.object, region.cta, lambda other: barrier_on(index, other), write)
 
-        return Array(name, len(regions) // copies, lambda index, tag: barrier_on(index, pipeline._cta))
+        return Array(name, len(regions) // copies, lambda index, tag: barrier_on(index, pipeline._cta), Barrier)
+
+    if isinstance(declaration, WordDeclaration):
+        values = pipeline.value(declaration.values)
+
+        def word_on(index: int, tag: Hashable) -> Word:
+            return Word(pipeline, place(index, pipeline._cta).access(), values)
+
+        return Array(name, len(regions) // copies, word_on, Word)
 
     @cache
     def bytes_on(index: int, cta: int) -> Access:
@@ -176,7 +193,7 @@ def _array(
         return Tile(pipeline, bytes_on(index, cta), tag, lambda other: tile_on(index, other, tag))
 
     get = lambda index, tag: tile_on(index, pipeline._cta, tag)
-    return Array(name, len(regions) // copies, get, _bytes(pipeline, name, declaration))
+    return Array(name, len(regions) // copies, get, Tile, _bytes(pipeline, name, declaration))
 
 
 def _ctas_of(pipeline: Owner, space: str) -> range:
@@ -184,25 +201,36 @@ def _ctas_of(pipeline: Owner, space: str) -> range:
     return range(1 if space == "global" else pipeline._shape.size)
 
 
-def _slots(pipeline: Owner, name: str, declaration: BarrierDeclaration | TileDeclaration) -> int:
+def _slots(pipeline: Owner, name: str, declaration: Declaration) -> int:
     slots = pipeline.value(declaration.slots)
     if slots < 0:
         raise SpecError(f"{name} has {slots} slots: use 0 or more")
-    size = MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else 1
+    size = 1 if isinstance(declaration, TileDeclaration) else _bytes(pipeline, name, declaration)
     if slots > SHARED_OF_CTA // size and getattr(declaration, "space", "shared") == "shared":
         raise SpecError(f"{name} has {slots} slots: a CTA's {SHARED_OF_CTA} bytes have room for fewer")
     return slots
 
 
-def _bytes(pipeline: Owner, name: str, declaration: TileDeclaration) -> int:
+def _word(pipeline: Owner, name: str, declaration: WordDeclaration) -> WordOfLayout:
+    values, initial = pipeline.value(declaration.values), pipeline.value(declaration.initial)
+    if not 2 <= values <= WORD_VALUES:
+        raise SpecError(f"{name} has {values} values: use 2 to {WORD_VALUES}")
+    if not 0 <= initial < values:
+        raise SpecError(f"{name} begins with {initial}: use 0 to {values - 1}, or give it more values")
+    return WordOfLayout(initial, values, declaration.wraps)
+
+
+def _bytes(pipeline: Owner, name: str, declaration: Declaration) -> int:
+    if not isinstance(declaration, TileDeclaration):
+        return MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else WORD_BYTES
     size = pipeline.value(declaration.bytes)
     if size < 1:
         raise SpecError(f"{name} has {size} bytes: use 1 or more")
     return size
 
 
-def _extent(pipeline: Owner, declaration: BarrierDeclaration | TileDeclaration) -> int:
-    size = MBARRIER_BYTES if isinstance(declaration, BarrierDeclaration) else pipeline.value(declaration.bytes)
+def _extent(pipeline: Owner, declaration: Declaration) -> int:
+    size = _bytes(pipeline, "", declaration)
     stride = size
     if isinstance(declaration, TileDeclaration) and declaration.stride is not None:
         stride = pipeline.value(declaration.stride)

@@ -18,7 +18,7 @@ from types import (
 from typing import Any
 
 from sm90_verify.spec.errors import Source, SpecError
-from sm90_verify.spec.language.handles import Array, Barrier, Tile
+from sm90_verify.spec.language.handles import Array, Barrier, Tile, Word
 from sm90_verify.spec.language.layout import Component
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.places import BELOW
@@ -102,6 +102,8 @@ class Snapshot:
             return ("barrier", value.name)
         if isinstance(value, Tile):
             return ("tile", value.access, value.tag)
+        if isinstance(value, Word):
+            return ("word", value.access)
         if isinstance(value, Threads | Cluster):
             return value
         if isinstance(value, Array | Plumbing):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Protocol
+from collections.abc import Hashable, Sequence
+from typing import Protocol, TypeVar
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import Parameter
@@ -11,6 +11,8 @@ from sm90_verify.spec.language.state import Count, PipelineState
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
+
+T = TypeVar("T")
 
 
 class Owner(Protocol):
@@ -31,6 +33,13 @@ def number(value: object, what: str, most: int = COUNT_LIMIT, least: int = 0) ->
     if not isinstance(value, int) or not least <= value <= most:
         raise SpecError(f"{what}: {value!r}, use a number from {least} to {most}")
     return value
+
+
+def one_of(word: T, words: Sequence[T], what: str) -> T:
+    """The word, if it is one of these."""
+    if word not in words:
+        raise SpecError(f"{what} with {word!r}: use {', '.join(map(repr, words))}")
+    return word
 
 
 def arrivals(count: int) -> int:

@@ -7,10 +7,10 @@ from collections.abc import Hashable
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.handles import Tile, one_tile
-from sm90_verify.spec.language.values import number, plain_tag
+from sm90_verify.spec.language.values import number, one_of, plain_tag
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import BULK_GROUPS, CTA_THREADS, MMA_GROUPS
-from sm90_verify.spec.ptx.memory import as_read, as_write
+from sm90_verify.spec.ptx.memory import WIDER, Scope, as_read, as_write
 
 
 class Verbs:
@@ -62,6 +62,16 @@ class Verbs:
     def fence_mbarrier_init(self) -> op.Operation:
         """fence.mbarrier_init.release.cluster."""
         return self.created(op.Fence("mbarrier_init"))
+
+    def fence_acq_rel(self, scope: Scope = "gpu") -> op.Operation:
+        """fence.acq_rel.scope (__threadfence() orders no less): relaxed accesses of words after it release what came
+        before, and what is read by those before it is acquired.
+        """
+        return self.created(op.ThreadFence("acq_rel", one_of(scope, WIDER, "a fence")))
+
+    def fence_sc(self, scope: Scope = "gpu") -> op.Operation:
+        """fence.sc.scope."""
+        return self.created(op.ThreadFence("sc", one_of(scope, WIDER, "a fence")))
 
     def named_sync(self, id: int, threads: int) -> op.Operation:
         """bar.sync id, threads."""

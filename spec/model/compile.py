@@ -29,6 +29,7 @@ from sm90_verify.spec.model.state_checks import check_of, state_checks
 from sm90_verify.spec.model.structure import structure_of
 from sm90_verify.spec.model.unmet import Unmet
 from sm90_verify.spec.model.variables import Variables
+from sm90_verify.spec.model.word_ways import word_ways
 from sm90_verify.spec.model.words import things_of, unlike, words_of
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
@@ -174,7 +175,7 @@ class _Compiler:
                     way.updates,
                     checks,
                     node.source,
-                    fails=isinstance(node.operation, op.Wait) and way.answer is False,
+                    fails=_only_looks(node.operation, way),
                     kind=way.kind,
                 )
             )
@@ -220,6 +221,8 @@ class _Compiler:
             ways = self._meeting_ways(program, node, effects.meets)
         elif effects.chooses is not None:
             ways = choice_ways(self.v.shared[f"choice {effects.chooses.name}"], role, effects.chooses.options)
+        elif effects.word is not None:
+            ways = word_ways(self.v, effects.word)
         elif effects.finds is not None:
             ways = finds(self.v, role, effects.finds)
         elif effects.registers is not None:
@@ -271,3 +274,8 @@ class _Compiler:
                 done = done & (arrived[program.name] != ARRIVED)
             total = total + where(done, Lit(program.me.threads, width), Lit(0, width))
         return total
+
+
+def _only_looks(operation: op.Operation | None, way: Way) -> bool:
+    """It fails a test, or loads a word."""
+    return isinstance(operation, op.WordLoad) or (isinstance(operation, op.Wait) and way.answer is False)

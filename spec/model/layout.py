@@ -29,11 +29,19 @@ class Region(NamedTuple):
         return Access(self.object, self.space, self.start, self.stop, write, proxy, self.cta)
 
 
+class Word(NamedTuple):
+    """A word whose value matters: `initial` at the start, one of 0 to values - 1. wraps: it counts modulo `values`."""
+
+    initial: int = 0
+    values: int = 2
+    wraps: bool = False
+
+
 class Layout(NamedTuple):
     """All regions; `arrivals`: the init count of every mbarrier that is initialised before the roles start;
     `barriers`: the declarations that are barriers; `slots`: how many slots each declaration has; `holds`: the tag of
     what a buffer holds at the start; `places`: where each declaration is written, if it is known; `under`: by buffer,
-    the barriers that lie in its bytes too."""
+    the barriers that lie in its bytes too; `words`: by object, the words."""
 
     regions: tuple[Region, ...]
     arrivals: dict[str, int]
@@ -42,6 +50,7 @@ class Layout(NamedTuple):
     holds: dict[str, Hashable]
     places: dict[str, Source | None]
     under: dict[str, tuple[Region, ...]]
+    words: dict[str, Word] = {}
 
     def overlaps(self) -> list[tuple[Region, Region]]:
         """Pairs of objects that share bytes without being declared to."""

@@ -46,6 +46,7 @@ VariableKind = Literal[
     "chosen",
     "choices behind",
     "registers",
+    "value",
     "other",
 ]
 """What a variable is of its owner:
@@ -56,7 +57,7 @@ mbarrier: the phases that it has not seen, whether the barrier is initialised ag
 a buffer: what it holds, the copy in flight into it, and how many pieces of that have landed; of a barrier of threads:
 the threads that have arrived, the count that its generation was opened with, and where a role is at it; of a trip-count
 loop: whether its number of iterations is decided, and how many a role is behind; of a choice: what was chosen, by age,
-and how many a role is behind; of a CTA: its free registers.
+and how many a role is behind; of a CTA: its free registers; of a word: its value.
 """
 
 
@@ -118,7 +119,8 @@ class Action(NamedTuple):
     checks: tuple[Check, ...]
     source: Source
     fails: bool = False
-    """A try_wait or test_wait that answers False: a role that does nothing else for ever is stuck."""
+    """A try_wait or test_wait that answers False, or a load of a word: a role that does nothing else for ever is
+    stuck."""
     kind: ActionKind = "step"
     lands: int | None = None
     """The number in `Structure.copies` of the copy that lands, or of which a piece does."""

@@ -18,6 +18,7 @@ from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region
+from sm90_verify.spec.model.word_checks import not_of, wrong_order, wrong_value
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.effects import Begun, Copies, Groups, effects_of
@@ -39,7 +40,7 @@ from sm90_verify.spec.ptx.limits import (
     outside_shared,
 )
 from sm90_verify.spec.ptx.mbarrier import TX_WIDTH
-from sm90_verify.spec.ptx.memory import Access, Strong, describe
+from sm90_verify.spec.ptx.memory import Access, describe
 
 MOST_GROUPS: dict[Groups, int] = {"mma": MMA_GROUPS, "bulk": BULK_GROUPS}
 """Groups that are told apart: a wait leaves fewer pending."""
@@ -110,6 +111,8 @@ def _check_things(programs: Sequence[Program], layout: Layout) -> None:
             if name not in barriers:
                 raise SpecError(f"no barrier is called {name!r}: the layout has {_some(barriers)}", node.source)
         if on is not None and (wrong := _wrong_form(on, barriers[on.barrier], program, crowded)):
+            raise SpecError(wrong, node.source)
+        if effects.word is not None and (wrong := wrong_value(effects.word, layout.words)):
             raise SpecError(wrong, node.source)
         for access in effects.accesses if effects.begins else ():
             region = places.get((access.object, access.space, access.cta))
@@ -236,7 +239,7 @@ def _wrong_with(operation: op.Operation | None, program: Program, programs: Sequ
         return ""
     wrong = [_outside(access, shape) for access in effects.accesses]
     wrong += [_unlike(begun, operation) for begun in effects.begins]
-    wrong += [_not_of(access.strong, program) for access in effects.accesses if access.strong is not None]
+    wrong += [not_of(access.strong, program) for access in effects.accesses if access.strong is not None]
     wrong += [_wrong_copies(copies) for copies, _ in effects.lands]
     sources = [one.access for one in effects.begins if one.until == "bulk_group" and one.data]
     for name, start, stop in _in_one_piece(sources):
@@ -245,6 +248,8 @@ def _wrong_with(operation: op.Operation | None, program: Program, programs: Sequ
         wrong += _wrong_with_store(operation)
     if isinstance(operation, op.Load):
         wrong += _wrong_with_load(operation)
+    if effects.word is not None:
+        wrong.append(wrong_order(effects.word))
     if effects.ends is not None and effects.ends.pending >= (most := MOST_GROUPS[effects.ends.groups]):
         wrong.append(f"a wait that leaves {effects.ends.pending} groups pending: use 0 to {most - 1}")
     operands = effects.lasting("mma_group")
@@ -273,13 +278,6 @@ def _unlike(begun: Begun, operation: op.Operation | None) -> str:
     kind = f" of kind {operation.kind!r}" if isinstance(operation, op.Touch) else ""
     what = f"{describe(begun.access)} in {type(operation).__name__}{kind}, which {verb}s it through the {proxy} proxy"
     return f"{what}: use as_{verb}(access, {proxy!r})"
-
-
-def _not_of(strong: Strong, program: Program) -> str:
-    """A strong access says of which CTA its thread is."""
-    if strong.cta == program.me.cta:
-        return ""
-    return f"a strong access by a thread of CTA {strong.cta} in a role of CTA {program.me.cta}: use {program.me.cta}"
 
 
 def _wrong_copies(copies: Copies) -> str:

@@ -86,6 +86,7 @@ class Variables:
         self._plan_meetings()
         self._plan_shared()
         self._plan_registers()
+        self._plan_words()
 
     def nodes(self) -> Iterable[tuple[Program, int, Node]]:
         """All nodes of all programs, with their numbers."""
@@ -304,3 +305,14 @@ class Variables:
                 name = f"{program.home}registers.free"
                 about = "registers of the CTA that no warp holds"
                 self.free[program.home] = self._new(name, 17, 0, about, kind="registers", of=program.home)
+
+    def _plan_words(self) -> None:
+        """Those that some role acts on."""
+        self.words: dict[str, Field] = {}
+        for _, _, node in self.nodes():
+            on = effects_of(node.operation).word
+            if on is not None and on.access.object not in self.words:
+                name = on.access.object
+                word = self.kernel.layout.words[name]
+                width = (word.values - 1).bit_length()
+                self.words[name] = self._new(name, width, word.initial, f"value of {name}", kind="value", of=name)

@@ -72,6 +72,10 @@ def words_of(node: Node) -> tuple[str, str]:
             return "__syncwarp", "warp"
         case op.Choose():
             return "choose", node.operation.name
+        case op.WordLoad() | op.WordStore() | op.Atom() | op.Spin() as on:
+            return _on_word(on), on.access.object
+        case op.ThreadFence():
+            return f"fence.{node.operation.kind}.{node.operation.scope}", ""
         case op.Setmaxnreg():
             return f"setmaxnreg.{node.operation.kind} {node.operation.registers}", "registers"
         case _:
@@ -88,6 +92,22 @@ def _arrival(arrive: op.Arrive) -> str:
             return "arrive.noComplete"
         case _:
             assert_never(arrive.kind)
+
+
+def _on_word(on: op.OnWord) -> str:
+    order = f".{on.order.sem}.{on.order.scope}" if on.order.sem != "weak" else ""
+    match on:
+        case op.WordLoad():
+            return f"ld{order}"
+        case op.WordStore():
+            return f"st{order} {on.value}"
+        case op.Spin():
+            return f"ld{order} until {on.comparison} {on.value}"
+        case op.Atom():
+            operands = f"{on.compare}, {on.operand}" if on.kind == "cas" else f"{on.operand}"
+            return f"{'atom' if on.answers else 'red'}{order}.{on.kind} {operands}"
+        case _:
+            assert_never(on)
 
 
 def _group(group: op.Group) -> str:

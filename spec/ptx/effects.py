@@ -75,9 +75,9 @@ class Effects(NamedTuple):
     became visible. orders: "release" if whoever goes on because of the operation sees the accesses of its thread before
     it; "relaxed" if others may go on and not see them; None if nobody goes on because of it, and for complete_tx, which
     PTX calls relaxed, and which orders here what the copy that it stands for would.
-    signal, waits, meets, chooses, finds, registers: the operation itself, if it acts on an mbarrier, waits for one, is
-    a barrier of threads, a choice, a read that tells what it finds, or a request for registers. answers: between which
-    it leaves the choice.
+    signal, waits, meets, chooses, finds, word, registers: the operation itself, if it acts on an mbarrier, waits for
+    one, is a barrier of threads, a choice, a read that tells what it finds, acts on a word, or is a request for
+    registers. answers: between which it leaves the choice.
     """
 
     begins: tuple[Begun, ...] = ()
@@ -91,6 +91,7 @@ class Effects(NamedTuple):
     meets: op.Meeting | None = None
     chooses: op.Choose | None = None
     finds: op.Find | None = None
+    word: op.OnWord | None = None
     registers: op.Setmaxnreg | None = None
     answers: tuple[Hashable, ...] = ()
 
@@ -103,7 +104,7 @@ class Effects(NamedTuple):
     def local(self) -> bool:
         """Accesses, groups and fences: nothing that another role could need to go on."""
         alone = self.signal is None and self.waits is None and self.meets is None
-        alone = alone and self.chooses is None and self.finds is None
+        alone = alone and self.chooses is None and self.finds is None and self.word is None
         return alone and self.registers is None and not self.lands
 
     @property
@@ -175,6 +176,10 @@ def _effects(operation: op.Operation) -> Effects:
             return Effects(chooses=operation, answers=tuple(range(len(operation.options))))
         case op.Setmaxnreg():
             return Effects(registers=operation)
+        case op.WordLoad() | op.WordStore() | op.Atom() | op.Spin():
+            return _word(operation)
+        case op.ThreadFence():
+            return NOTHING
         case _:
             assert_never(operation)
 
@@ -191,6 +196,34 @@ def _load(load: op.Load) -> Effects:
     copies = [Copies(write, barrier, load.bytes, load.pieces) for write, barrier in load.destinations]
     begins = tuple(Begun(one.write, "async write", "landed") for one in copies)
     return Effects(begins, tuple((one, load.tag) for one in copies))
+
+
+def _word(operation: op.OnWord) -> Effects:
+    """A load is of the word alone; a store, and an atomic operation, let go on whoever waits for its value."""
+    strong = operation.order.sem != "weak"
+    match operation:
+        case op.WordLoad(access=access, values=values):
+            begun = Begun(access, "generic read", raw=True, strong=strong)
+            return Effects((begun,), word=operation, answers=tuple(range(values)))
+        case op.Spin(access=access):
+            return Effects((Begun(access, "generic read", raw=True, strong=strong),), word=operation)
+        case op.WordStore(access=access) | op.Atom(access=access):
+            answers = tuple(range(operation.values)) if isinstance(operation, op.Atom) and operation.answers else ()
+            orders: Literal["release", "relaxed"] = "release" if releases(operation.order) else "relaxed"
+            begun = Begun(access, "generic write", raw=True, strong=strong)
+            return Effects((begun,), orders=orders, word=operation, answers=answers)
+        case _:
+            assert_never(operation)
+
+
+def releases(order: op.Ordering) -> bool:
+    """Whoever acquires what was written sees what its thread did before."""
+    return order.sem in ("release", "acq_rel")
+
+
+def acquires(order: op.Ordering) -> bool:
+    """Its thread sees what those did before who released what it reads."""
+    return order.sem in ("acquire", "acq_rel")
 
 
 def _store(store: op.Store) -> Effects:

@@ -22,6 +22,14 @@ BULK_ALIGNMENT = 16
 """cp.async.bulk: size and addresses are multiples of 16 bytes (9.7.9.25.4)."""
 
 
+WORD_BYTES = 4
+"""A word on whose value roles depend."""
+
+
+WORD_VALUES = 1 << 16
+"""Values of a word that are told apart at most."""
+
+
 SHARED_OF_SM = 228 * 1024
 """Bytes of shared memory of an SM; of every CTA on it, 1 KiB is the system's."""
 

@@ -17,9 +17,11 @@ from sm90_verify.spec.ptx.memory_operations import *  # noqa: F403
 from sm90_verify.spec.ptx.memory_operations import OnMemory, Store, Touch
 from sm90_verify.spec.ptx.thread_operations import *  # noqa: F403
 from sm90_verify.spec.ptx.thread_operations import OnThreads
+from sm90_verify.spec.ptx.word_operations import *  # noqa: F403
+from sm90_verify.spec.ptx.word_operations import OnWords
 from sm90_verify.spec.ptx.yielded import *  # noqa: F403
 
-Operation: TypeAlias = OnMbarriers | OnMemory | OnThreads
+Operation: TypeAlias = OnMbarriers | OnMemory | OnThreads | OnWords
 """All that a role can yield."""
 
 OPERATIONS: tuple[type[Any], ...] = get_args(Operation)

@@ -26,6 +26,8 @@ def refusal(programs: tuple[Program, ...]) -> str:
             effects = effects_of(node.operation)
             if effects.chooses is not None:
                 return f"control flow depends on choose({effects.chooses.name!r}) ({node.source})"
+            if effects.word is not None:
+                return f"control flow depends on the value of {effects.word.access.object} ({node.source})"
             if effects.finds is not None:
                 return f"control flow depends on what is found in {effects.finds.access.object} ({node.source})"
             wait = effects.waits
