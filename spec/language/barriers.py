@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.language.values import Owner, arrivals, bytes_of, number
+from sm90_verify.spec.language.values import Owner, arrivals, bytes_of, number, one_of
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.phase import Phase
@@ -38,25 +39,41 @@ class Barrier:
         """The CTA for the .shared::cluster form of an operation, -1 for the .shared::cta form."""
         return -1 if self.cta == self._owner._cta else self.cta
 
-    def wait(self, phase: int | Phase | op.Token) -> op.Operation:
-        """Loop around mbarrier.try_wait with a parity, or with the token of an arrive: blocks until it has
+    def wait(
+        self, phase: int | Phase | op.Token, *, sem: op.WaitSem = "acquire", scope: op.AnyScope = ""
+    ) -> op.Operation:
+        """Loop around mbarrier.try_wait{.sem.scope} with a parity, or with the token of an arrive: blocks until it has
         completed.
         """
-        return self._new(op.Wait(self.name, self._phase(phase), remote=self._target >= 0))
+        return self._wait(phase, "wait", sem, scope)
 
-    def try_wait(self, phase: int | Phase | op.Token) -> op.Operation:
+    def try_wait(
+        self, phase: int | Phase | op.Token, *, sem: op.WaitSem = "acquire", scope: op.AnyScope = ""
+    ) -> op.Operation:
         """One mbarrier.try_wait: the yield gives True, or False (not completed, or the system's time limit)."""
-        return self._new(op.Wait(self.name, self._phase(phase), "try_wait", self._target >= 0))
+        return self._wait(phase, "try_wait", sem, scope)
 
-    def test_wait(self, phase: int | Phase | op.Token) -> op.Operation:
+    def test_wait(
+        self, phase: int | Phase | op.Token, *, sem: op.WaitSem = "acquire", scope: op.AnyScope = ""
+    ) -> op.Operation:
         """One mbarrier.test_wait: the yield gives True or False and never blocks."""
-        return self._new(op.Wait(self.name, self._phase(phase), "test_wait", self._target >= 0))
+        return self._wait(phase, "test_wait", sem, scope)
 
-    def arrive(self, count: int = 1) -> op.Operation:
-        """mbarrier.arrive by `count` threads (or with that count operand); the yield gives its token, to be waited with
-        until the role arrives on the barrier again.
+    def _wait(
+        self, phase: int | Phase | op.Token, kind: op.WaitKind, sem: op.WaitSem, scope: op.AnyScope
+    ) -> op.Operation:
+        sem, scope = one_of(sem, get_args(op.WaitSem), "sem"), one_of(scope, get_args(op.AnyScope), "a scope")
+        return self._new(op.Wait(self.name, self._phase(phase), kind, self._target >= 0, sem, scope))
+
+    def arrive(self, count: int = 1, *, sem: op.ArriveSem = "release", scope: op.AnyScope = "") -> op.Operation:
+        """mbarrier.arrive{.sem.scope} by `count` threads (or with that count operand); the yield gives its token, to be
+        waited with until the role arrives on the barrier again.
+
+        sem: "relaxed" orders no access of the role before it. scope: "cta", "cluster", "gpu" or "sys"; one that is not
+        named is taken to reach whoever waits.
         """
-        return self._new(op.Arrive(self.name, arrivals(count), cta=self._target))
+        sem, scope = one_of(sem, get_args(op.ArriveSem), "sem"), one_of(scope, get_args(op.AnyScope), "a scope")
+        return self._new(op.Arrive(self.name, arrivals(count), cta=self._target, sem=sem, scope=scope))
 
     def arrive_expect_tx(self, bytes: int, count: int = 1) -> op.Operation:
         """mbarrier.arrive.expect_tx by `count` threads, each expecting `bytes`."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from sm90_verify.spec.model.accesses import Bystander, Spot, in_locations
+from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.copies import finds, landings, starts, writes
 from sm90_verify.spec.model.decisions import choice_ways, loop_ways
 from sm90_verify.spec.model.flow import (
@@ -29,6 +30,7 @@ from sm90_verify.spec.model.state_checks import check_of, state_checks
 from sm90_verify.spec.model.structure import structure_of
 from sm90_verify.spec.model.unmet import Unmet
 from sm90_verify.spec.model.variables import Variables
+from sm90_verify.spec.model.weaker import is_needed
 from sm90_verify.spec.model.word_ways import word_ways
 from sm90_verify.spec.model.words import things_of, unlike, words_of
 from sm90_verify.spec.ptx import operations as op
@@ -62,18 +64,20 @@ class _Compiler:
         self.names: set[str] = set()
         self.v = Variables(kernel)
         self.signals = Signals(self.v)
+        self.causality = Causality(self.v) if is_needed(kernel) else None
         self.closed = closed_meetings(kernel.programs)
         self.exited = {home: self._exited(home, THREADS_WIDTH) for home in self._homes()}
         self.gone = {
             home: all_of(in_locations(self.v.counters[p.name], final_nodes(p)) for p in self._at_home(home))
             for home in self._homes()
         }
-        self.unmet = Unmet(self.v, {p.name: self._bystander(p) for p in kernel.programs}, self.gone)
+        seen = {p.name: self._bystander(p) for p in kernel.programs}
+        self.unmet = Unmet(self.v, seen, self.gone, self.causality)
 
     def machine(self) -> Machine:
         """Compiles every location of every role, then the agents without a program and the checks on whole states."""
         roles = tuple(self._role(program) for program in self.programs)
-        self.actions += landings(self.v, self.signals, self.names)
+        self.actions += landings(self.v, self.signals, self.names, self.causality)
         checks = tuple(state_checks(self.v, self.gone))
         found = {"deadlock": None}
         for check in (
@@ -163,6 +167,7 @@ class _Compiler:
             op_text = f"{prefix}{what}" + (f": {way.label}" if way.label else "")
             accesses = list(self.unmet.by_accesses(program, node)) if not prefix else []
             checks = (*(check_of(part, thing) for part in way.illegal if not is_false(part.when)), *accesses)
+            order = () if self.causality is None else self.causality.after(program, node, way, leaving=bool(prefix))
             self.actions.append(
                 Action(
                     unlike(f"{program.name}@{at} {op_text} {thing}".rstrip(), self.names),
@@ -172,7 +177,7 @@ class _Compiler:
                     at,
                     target,
                     way.guard,
-                    way.updates,
+                    (*way.updates, *order),
                     checks,
                     node.source,
                     fails=_only_looks(node.operation, way),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sm90_verify.spec.errors import Source
+from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.machine import COPIES, Action, ActionKind
 from sm90_verify.spec.model.mbarriers import Signals
 from sm90_verify.spec.model.state_checks import check_of
@@ -54,22 +55,25 @@ def _content(v: Variables, access: Access, value: Expr) -> Iterator[tuple[str, E
             yield content.name, Lit(0, content.width)
 
 
-def landings(v: Variables, signals: Signals, names: set[str]) -> Iterator[Action]:
+def landings(v: Variables, signals: Signals, names: set[str], causality: Causality | None) -> Iterator[Action]:
     """The actions of all copies: pieces of them, and the last one, with which a copy has landed. names: those that
     actions have already.
     """
     for number, key in enumerate(v.copies):
-        yield from _landing(v, signals, names, number, key)
+        yield from _landing(v, signals, names, number, key, causality)
 
 
-def _landing(v: Variables, signals: Signals, names: set[str], number: int, key: Copies) -> Iterator[Action]:
+def _landing(
+    v: Variables, signals: Signals, names: set[str], number: int, key: Copies, causality: Causality | None
+) -> Iterator[Action]:
     busy, piece, issues = v.copies[key]
     source = _source(v, issues)
     step = mbarrier.complete_tx(v.barriers[key.barrier], key.bytes // key.pieces)
     thing = key.write.object
     checks = tuple(check_of(part, key.barrier) for part in step.illegal if not is_false(part.when))
     signal = signals.on("", key.barrier, step).updates
-    landed = (*signal, *_content(v, key.write, busy), (busy.name, Lit(0, busy.width)))
+    order = [() if causality is None else causality.lands(key, step.completes, whole=whole) for whole in (False, True)]
+    landed = (*signal, *order[1], *_content(v, key.write, busy), (busy.name, Lit(0, busy.width)))
     last: Expr = TRUE
 
     def action(kind: ActionKind, end: str, text: str, guard: Expr, updates: Updates) -> Action:
@@ -79,7 +83,7 @@ def _landing(v: Variables, signals: Signals, names: set[str], number: int, key: 
     if piece is not None:
         last = piece == key.pieces - 1
         text = f"{key.bytes // key.pieces} bytes of"
-        yield action("piece", "piece", text, all_of((busy != 0, ~last)), (*signal, (piece.name, piece + 1)))
+        yield action("piece", "piece", text, all_of((busy != 0, ~last)), (*signal, *order[0], (piece.name, piece + 1)))
         landed = (*landed, (piece.name, Lit(0, piece.width)))
     yield action("lands", "lands", "land", all_of((busy != 0, last)), landed)
 

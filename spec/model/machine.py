@@ -47,6 +47,7 @@ VariableKind = Literal[
     "choices behind",
     "registers",
     "value",
+    "order",
     "other",
 ]
 """What a variable is of its owner:
@@ -57,7 +58,8 @@ mbarrier: the phases that it has not seen, whether the barrier is initialised ag
 a buffer: what it holds, the copy in flight into it, and how many pieces of that have landed; of a barrier of threads:
 the threads that have arrived, the count that its generation was opened with, and where a role is at it; of a trip-count
 loop: whether its number of iterations is decided, and how many a role is behind; of a choice: what was chosen, by age,
-and how many a role is behind; of a CTA: its free registers; of a word: its value.
+and how many a role is behind; of a CTA: its free registers; of a word: its value;
+of a role, a barrier or a word: whether an access is before what follows it.
 """
 
 

@@ -162,7 +162,7 @@ class Signals:
                 updates.append((age.name, where(step.completes, Lit(1, AGE_WIDTH), Lit(0, AGE_WIDTH))))
             elif barrier == name and not is_false(step.completes):
                 updates.append((age.name, saturating_increment(age, step.completes)))
-        return Way(step.when, tuple(updates), step.illegal)
+        return Way(step.when, tuple(updates), step.illegal, completes=step.completes)
 
     def settled(self, program: Program, node: Node) -> Expr:
         """The decision has been made, or the phase that the wait is for has just completed, so that it passes."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from sm90_verify.spec.model.accesses import Bystander, fence_checks, in_locations, live_checks, race_checks, stale_check
 from sm90_verify.spec.model.barrier_bytes import barriers_under
+from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import Check
@@ -25,8 +26,14 @@ class Unmet:
     all its roles have ended.
     """
 
-    def __init__(self, v: Variables, bystanders: Mapping[str, Bystander], gone: Mapping[str, Expr]) -> None:
-        self.v, self.kernel, self.bystanders, self.gone = v, v.kernel, bystanders, gone
+    def __init__(
+        self,
+        v: Variables,
+        bystanders: Mapping[str, Bystander],
+        gone: Mapping[str, Expr],
+        causality: Causality | None = None,
+    ) -> None:
+        self.v, self.kernel, self.bystanders, self.gone, self.causality = v, v.kernel, bystanders, gone, causality
 
     def by_signal(self, program: Program, signal: op.Signal | None) -> Iterator[Illegal]:
         """What an operation on a barrier of another CTA must not meet."""
@@ -70,7 +77,10 @@ class Unmet:
         role, effects, others = program.name, effects_of(node.operation), self._others(program)
         kinds = {access: key for key, _ in effects.lands for access in key.accesses}
         for access in effects.accesses:
-            yield from race_checks(role, access, node.held, others, self.v.flights, kinds.get(access))
+            if self.causality is not None:
+                yield from self.causality.race_checks(program, access)
+            seen = others if self.causality is None else []
+            yield from race_checks(role, access, node.held, seen, self.v.flights, kinds.get(access))
             if access.space != "global" and access.cta != program.me.cta and access not in kinds:
                 yield from (check_of(part, access.object) for part in self._reaches(program, access.cta))
             yield from fence_checks(role, access, node.held, others, strict=self.kernel.rules.strict)

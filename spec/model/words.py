@@ -34,10 +34,13 @@ def words_of(node: Node) -> tuple[str, str]:
         case op.Wait(phase=op.Token()):
             return f"{node.operation.kind} token", node.operation.barrier
         case op.Wait():
-            return f"{node.operation.kind} parity {int(node.operation.phase)}", node.operation.barrier  # type: ignore[arg-type]
+            wait = node.operation
+            order = _ordered(wait.sem, "acquire", wait.scope)
+            return f"{wait.kind}{order} parity {int(wait.phase)}", wait.barrier  # type: ignore[arg-type]
         case op.Arrive() as arrive:
             expect = "" if arrive.expect is None else f".expect_tx {arrive.expect}"
-            return f"{_arrival(arrive)}{expect}" + (f" x{arrive.count}" if arrive.count != 1 else ""), arrive.barrier
+            times = f" x{arrive.count}" if arrive.count != 1 else ""
+            return f"{_arrival(arrive)}{_ordered(arrive.sem, 'release', arrive.scope)}{expect}{times}", arrive.barrier
         case op.Transaction():
             verb = "expect_tx" if node.operation.bytes >= 0 else "complete_tx"
             return f"{verb} {abs(node.operation.bytes)}", node.operation.barrier
@@ -80,6 +83,11 @@ def words_of(node: Node) -> tuple[str, str]:
             return f"setmaxnreg.{node.operation.kind} {node.operation.registers}", "registers"
         case _:
             assert_never(node.operation)
+
+
+def _ordered(sem: str, usual: str, scope: str) -> str:
+    """.sem and .scope, where they are not what the instruction has without them."""
+    return f"{'' if (sem, scope) == (usual, '') else f'.{sem}'}{f'.{scope}' if scope else ''}"
 
 
 def _arrival(arrive: op.Arrive) -> str:

@@ -146,7 +146,7 @@ def _effects(operation: op.Operation) -> Effects:
         case op.Init() | op.Inval():
             return _lifetime(operation)
         case op.Arrive():
-            return Effects(orders="release", signal=operation)
+            return Effects(orders=operation.sem, signal=operation)
         case op.Transaction():
             return Effects(signal=operation)
         case op.Wait():

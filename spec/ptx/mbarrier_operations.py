@@ -11,6 +11,10 @@ from sm90_verify.spec.ptx.yielded import Count, Yielded
 
 WaitKind: TypeAlias = Literal["wait", "try_wait", "test_wait"]
 ArriveKind: TypeAlias = Literal["arrive", "drop", "no_complete"]
+WaitSem: TypeAlias = Literal["acquire", "relaxed"]
+ArriveSem: TypeAlias = Literal["release", "relaxed"]
+AnyScope: TypeAlias = Literal["", "cta", "cluster", "gpu", "sys"]
+""""" where the instruction names none."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Wait(Yielded):
     phase: Annotated[int, range(2)] | Token
     kind: WaitKind = "wait"
     remote: bool = False
+    sem: WaitSem = "acquire"
+    scope: AnyScope = ""
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,8 @@ class Arrive(Yielded):
     expect: Count | None = None
     kind: ArriveKind = "arrive"
     cta: int = -1
+    sem: ArriveSem = "release"
+    scope: AnyScope = ""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Way(NamedTuple):
     people.
 
     kind: at a barrier of threads, "enters" it, to wait inside for the others; "completes" it; or "leaves" one that is
-    complete.
+    complete. completes: where it completes a phase, or a generation in which it does not wait.
     """
 
     guard: Expr
@@ -61,3 +61,4 @@ class Way(NamedTuple):
     answer: object = None
     label: str = ""
     kind: WayKind = "step"
+    completes: Expr = FALSE

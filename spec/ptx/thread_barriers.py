@@ -54,7 +54,7 @@ def named_ways(
     state = tuple((field.name, step.then[part]) for part, field in counts if isinstance(field, Field))
     updates = (*state, *meeting.release(step.completes, role))
     if not blocks:
-        return [Way(TRUE, updates, tuple(illegal))]
+        return [Way(TRUE, updates, tuple(illegal), completes=step.completes)]
     return [
         Way(step.completes, updates, tuple(illegal), label="last", kind="completes"),
         Way(~step.completes, updates, tuple(illegal), kind="enters"),
@@ -106,7 +106,7 @@ def cluster_arrive_ways(meeting: ThreadBarrier, role: str, threads: int, exited:
         meeting.flags[role] != NOT_ARRIVED,
         "the same threads arrive twice at barrier.cluster without a wait in between",
     )
-    return [Way(TRUE, tuple(updates), (again,))]
+    return [Way(TRUE, tuple(updates), (again,), completes=completes)]
 
 
 def cluster_wait_ways(meeting: ThreadBarrier, role: str, exited: Expr, total: int) -> list[Way]:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from sm90_verify.engines.order.plan import Plan
-from sm90_verify.engines.order.planner import make_plan, refusal
+from sm90_verify.engines.order.planner import make_plan, orders_less, refusal
 from sm90_verify.engines.order.progress import ALTERNATIVES
 from sm90_verify.engines.order.recur import situation
 from sm90_verify.engines.order.run import Run
@@ -82,7 +82,7 @@ def order(kernel: Kernel, *, timeout: float = 0.0) -> Outcome:
     """
     start = time.perf_counter()
     applies = applicable(kernel)
-    refused = refusal(kernel.programs)
+    refused = refusal(kernel.programs) or orders_less(kernel)
     if refused:
         return Outcome(kernel, None, applies, why=refused, seconds=time.perf_counter() - start)
     plan = make_plan(kernel)

@@ -10,6 +10,7 @@ from sm90_verify.engines.order.plan import BarrierUse, MeetingUse, Move, Numbers
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.flow import just_waited, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
+from sm90_verify.spec.model.weaker import weaker_operation
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import Begun, Effects, effects_of
 from sm90_verify.spec.ptx.memory import Access
@@ -38,6 +39,12 @@ def refusal(programs: tuple[Program, ...]) -> str:
     if len(loops) > 1:
         return f"control flow depends on several trip counts: {', '.join(loops)}"
     return ""
+
+
+def orders_less(kernel: Kernel) -> str:
+    """Why going on because of another role does not mean to be ordered after it; "" where it does."""
+    where = weaker_operation(kernel)
+    return f"an operation orders less than all that came before it ({where})" if where else ""
 
 
 def make_plan(kernel: Kernel) -> Plan:

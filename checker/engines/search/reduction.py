@@ -43,7 +43,8 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
   - an arrival at a barrier of threads of which every generation needs each participant exactly once, all of whom block
     there (`meet`): the last arrival completes it, whoever makes it, so arrivals commute, and nobody can be waiting for
     one to come later. Leaving a completed one: the role's flag stays as it is until the role arrives again.
-Where a CTA has to be shown to run (`met` is False), the first step of a role is not prompt: others may find that the
+Where relaxed or scoped operations order less than all (spec.model.causality), nothing is left out. Where a CTA has to
+be shown to run (`met` is False), the first step of a role is not prompt: others may find that the
 CTA has not begun. No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing
 is put off for ever.
 
@@ -81,6 +82,8 @@ class Reduction(NamedTuple):
 
 def find_reduction(machine: Machine) -> Reduction:
     """Reads off a machine what the reduced search may do."""
+    if machine.of_kind("order"):
+        return _none(machine)
     widths = {variable.name: variable.width for variable in machine.variables}
     plain = {info.name: info for info in machine.structure.barriers if info.plain}
     current = {name: _wait_for_the_current(machine, info, widths) for name, info in plain.items()}
@@ -107,6 +110,15 @@ def find_reduction(machine: Machine) -> Reduction:
         tuple(tuple(_expects_at(role, barrier) for role in machine.roles) for barrier in barriers),
         tuple(Field(pending[barrier], widths[pending[barrier]]) == 0 for barrier in barriers),
     )
+
+
+def _none(machine: Machine) -> Reduction:
+    """Every step is explored: ghosts remember in which order they came."""
+    agents = [action for action in machine.actions if action.location is None]
+    everywhere = tuple(_anywhere(role) for role in machine.roles)
+    nowhere = tuple(frozenset[int]() for _ in machine.roles)
+    prompt = tuple(tuple(FALSE for _ in role.locations) for role in machine.roles)
+    return Reduction(prompt, (everywhere,) * len(agents), (nowhere,) * len(agents), (FALSE,) * len(agents))
 
 
 def _expects_at(role: Role, barrier: str) -> frozenset[int]:

@@ -1,0 +1,257 @@
+"""What happens before what in memory, where some operation orders less than all that came before it: relaxed and scoped
+operations, and copies whose signal orders nothing but their own bytes (PTX ISA 8.8, 8.9.5).
+
+Elsewhere whoever can only go on because of another role is ordered after it, so that a race shows in single states
+(spec.model.accesses). Here ghosts follow the order: for each access X that could race, one bit says of each role
+whether the last X is before whatever the role does next, and one of each barrier and word whether who acquires it will
+be. X clears them all but its own; releases hand what their role knows to the barrier, waits take it over. A relaxed
+operation hands over what its role knew at its last fence, and takes over at the next one. That is the happens-before of
+the schedule, so an access that finds the bit of a conflicting one clear is a race, and if any schedule has a race, one
+of its schedules shows it there. Nothing is left out of the search of such a kernel: steps that only differ in order
+leave different bits.
+
+Scopes: what is handed over counts only between threads that are in each other's scope; each scope and CTA of those who
+acquire has bits of its own. An operation on an mbarrier that names no scope is taken to reach whoever uses the barrier,
+as CUTLASS has it (its remote arrivals are .release.cta).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from sm90_verify.spec.model.flow import meeting_of
+from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.machine import Check
+from sm90_verify.spec.model.variables import Variables
+from sm90_verify.spec.model.weaker import tracked_accesses
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import Copies, acquires, effects_of
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, where
+from sm90_verify.spec.ptx.memory import WIDER, Access, describe
+from sm90_verify.spec.ptx.needs import LANDED, ORDERED, TAKEN
+from sm90_verify.spec.ptx.step import Updates, Way
+
+EVERYWHERE = len(WIDER)
+"""The level of a scope that is not named."""
+
+
+class Row(NamedTuple):
+    """Those who acquire from an object: the CTA in which they are, and how far their scope reaches."""
+
+    cta: int
+    level: int
+
+
+Bits: TypeAlias = Sequence[Expr]
+"""One for each of the tracked accesses."""
+
+
+class Causality:
+    """The ghosts of one kernel, and what its operations do to them."""
+
+    def __init__(self, v: Variables) -> None:
+        self.v, self.programs = v, v.programs
+        self.tracked = tuple(tracked_accesses(v.kernel))
+        fences = {
+            program.name: [each for node in program.nodes if isinstance(each := node.operation, op.ThreadFence)]
+            for program in self.programs
+        }
+        self.fences = {role: min(map(level_of, found)) for role, found in fences.items() if found}
+        self.known = {p.name: self._bits(f"{{}} is before what {p.name} does next", p.name) for p in self.programs}
+        self.fenced = {role: self._bits(f"{{}} is before the last fence of {role}", role) for role in self.fences}
+        self.read = {
+            role: self._bits(f"{{}} is before what {role} has read without acquiring it", role, start=0)
+            for role in self.fences
+        }
+        self.rows = self._rows()
+        self.open = {key: self._bits(f"{{}} is handed to {key[0]}", of=key[0], start=0) for key in self._completing()}
+        self.public = {key: self._bits(f"{{}} is before {key[0]}", of=key[0], start=0) for key in self._keys()}
+
+    # ---------------------------------------------------------------- ghosts
+
+    def _bits(self, about: str, role: str = "", of: str = "", start: int = 1) -> list[Field]:
+        found = []
+        for index, one in enumerate(self.tracked):
+            text = about.format(f"the last {describe(one.access).removeprefix('the ')} by {one.owner}")
+            name = f"order.{role or of}.{index}"
+            found.append(self.v._new(name, 1, start, text, kind="order", of=of, role=role, index=index, ghost=True))
+        return found
+
+    def _rows(self) -> dict[str, list[Row]]:
+        """By barrier, word and barrier of threads, who acquires from it."""
+        rows: dict[str, dict[Row, None]] = {}
+        for program, _, node in self.v.nodes():
+            name, level = self._acquired(program, node)
+            if name:
+                rows.setdefault(name, {})[Row(program.me.cta, level)] = None
+        return {name: list(found) for name, found in rows.items()}
+
+    def _keys(self) -> list[tuple[str, Row]]:
+        return [(name, row) for name, rows in self.rows.items() for row in rows]
+
+    def _completing(self) -> list[tuple[str, Row]]:
+        """Those that hand over what they were given when they complete, and not at once as words do."""
+        return [key for key in self._keys() if key[0] not in self.v.words]
+
+    def _acquired(self, program: Program, node: Node) -> tuple[str, int]:
+        """What an operation takes over from, whether at once or at the next fence, and how far its scope reaches."""
+        effects = effects_of(node.operation)
+        if effects.waits is not None:
+            return effects.waits.barrier, _level(effects.waits.scope)
+        if isinstance(effects.word, op.WordLoad | op.Spin | op.Atom):
+            return effects.word.access.object, _level(effects.word.order.scope)
+        if effects.meets is not None:
+            return meeting_of(program, node.operation) or "", EVERYWHERE
+        return "", 0
+
+    # ---------------------------------------------------------------- steps
+
+    def after(self, program: Program, node: Node, way: Way, *, leaving: bool = False) -> Updates:
+        """What an operation does to the ghosts when it is taken in this way. leaving: a barrier of threads."""
+        changes: dict[str, Expr] = {}
+        if leaving:
+            self._take_over(program, node, changes, at_once=True)
+            return tuple(changes.items())
+        effects = effects_of(node.operation)
+        for access in effects.accesses:
+            lasting = access in effects.lasting("mma_group", "bulk_group", "landed")
+            self._begin(program, access, changes, over=not lasting)
+        now = () if node.operation is None else node.held.after(node.operation).in_progress()
+        for access in node.held.in_progress():
+            if access not in now:
+                self._end(program, access, changes)
+        if way.answer is not False and effects.meets is None:
+            self._take_over(program, node, changes, at_once=_acquires(effects.waits, effects.word))
+        if isinstance(node.operation, op.ThreadFence):
+            self._fence(program.name, changes)
+        self._hand_over(program, node, way, changes)
+        if way.kind == "completes" or isinstance(node.operation, op.ClusterWait):
+            self._take_over(program, node, changes, at_once=True)
+        return tuple(changes.items())
+
+    def lands(self, key: Copies, completes: Expr, *, whole: bool) -> Updates:
+        """What bytes that land do: the last ones hand over that the copy is over, and nothing else."""
+        changes: dict[str, Expr] = {}
+        over = [TRUE if whole and one.copies == key else FALSE for one in self.tracked]
+        self._give(key.barrier, lambda row: over, completes, changes)
+        return tuple(changes.items())
+
+    def _begin(self, program: Program, access: Access, changes: dict[str, Expr], *, over: bool) -> None:
+        """The last access of its kind is now this one, and nobody is after it but its own role, if it is over."""
+        for index, one in enumerate(self.tracked):
+            mine = one.owner == program.name or one.copies is not None
+            if mine and _alike(one.access, access) and (one.copies is None) == (access not in self._copied(program)):
+                for bits in self._all():
+                    changes[bits[index].name] = FALSE
+                if over:
+                    changes[self.known[program.name][index].name] = TRUE
+
+    def _copied(self, program: Program) -> set[Access]:
+        return {access for key in self.v.copies for access in key.accesses}
+
+    def _end(self, program: Program, access: Access, changes: dict[str, Expr]) -> None:
+        for index, one in enumerate(self.tracked):
+            if one.owner == program.name and one.copies is None and _alike(one.access, access):
+                changes[self.known[program.name][index].name] = TRUE
+
+    def _all(self) -> Iterator[list[Field]]:
+        for ghosts in (self.known, self.fenced, self.read, self.open, self.public):
+            yield from ghosts.values()
+
+    def _take_over(self, program: Program, node: Node, changes: dict[str, Expr], *, at_once: bool) -> None:
+        name, level = self._acquired(program, node)
+        bits = self.public.get((name, Row(program.me.cta, level)))
+        into = self.known[program.name] if at_once else self.read.get(program.name)
+        if bits is not None and into is not None:
+            for mine, theirs in zip(into, bits, strict=True):
+                changes[mine.name] = _now(mine, changes) | _now(theirs, changes)
+
+    def _fence(self, role: str, changes: dict[str, Expr]) -> None:
+        for known, fenced, read in zip(self.known[role], self.fenced[role], self.read[role], strict=True):
+            changes[known.name] = changes[fenced.name] = _now(known, changes) | _now(read, changes)
+
+    def _hand_over(self, program: Program, node: Node, way: Way, changes: dict[str, Expr]) -> None:
+        effects, role = effects_of(node.operation), program.name
+        meeting = meeting_of(program, node.operation)
+        known = [_now(bit, changes) for bit in self.known[role]]
+        fenced: Bits = [FALSE] * len(known)
+        if role in self.fenced:
+            fenced = [_now(bit, changes) for bit in self.fenced[role]]
+        strong = effects.orders == "release"
+        level = EVERYWHERE
+        if isinstance(effects.signal, op.Arrive):
+            level = _level(effects.signal.scope)
+        elif effects.word is not None:
+            level = _level(effects.word.order.scope)
+        level = level if strong else min(level, self.fences.get(role, EVERYWHERE))
+
+        def given(row: Row) -> Bits:
+            distance = 0 if row.cta == program.me.cta else 1
+            if distance > min(level, row.level):
+                return [FALSE] * len(known)
+            return known if strong else fenced
+
+        if isinstance(effects.signal, op.Arrive | op.Transaction):
+            self._give(effects.signal.barrier, given, way.completes, changes)
+        elif isinstance(effects.word, op.WordStore | op.Atom):
+            name, follows = effects.word.access.object, isinstance(effects.word, op.Atom)
+            nothing = effects.word.order.sem == "weak"
+            for row in self.rows.get(name, ()):
+                for bit, more in zip(self.public[name, row], given(row), strict=True):
+                    changes[bit.name] = FALSE if nothing else _now(bit, changes) | more if follows else more
+        elif meeting is not None and not isinstance(effects.meets, op.ClusterWait):
+            strong = not isinstance(effects.meets, op.ClusterArrive) or effects.meets.release
+            level = EVERYWHERE
+            completes = TRUE if way.kind == "completes" else way.completes
+            self._give(meeting, given, completes, changes)
+
+    def _give(self, name: str, given: Callable[[Row], Bits], completes: Expr, changes: dict[str, Expr]) -> None:
+        """Adds to what a barrier will hand over when it completes; when it does, it hands over all of it."""
+        for row in self.rows.get(name, ()):
+            bits = zip(self.open[name, row], self.public[name, row], given(row), strict=True)
+            for gathered, public, more in bits:
+                all_of_it = _now(gathered, changes) | more
+                changes[public.name] = where(completes, _now(public, changes) | all_of_it, _now(public, changes))
+                changes[gathered.name] = where(completes, FALSE, all_of_it)
+
+    # ---------------------------------------------------------------- needs
+
+    def race_checks(self, program: Program, access: Access) -> list[Check]:
+        """The access begins where a conflicting one is not before it."""
+        checks = []
+        for index, one in enumerate(self.tracked):
+            if one.owner == program.name or not one.access.conflicts(access):
+                continue
+            unordered = self.known[program.name][index] == 0
+            mine = describe(access)
+            if one.copies is None:
+                because = ORDERED.said(access=mine, role=program.name, earlier=describe(one.access), other=one.owner)
+                checks.append(Check(ORDERED.property, unordered, because, access.object))
+            else:
+                need = LANDED if one.access.write else TAKEN
+                because = need.said(role=program.name, access=mine, object=one.access.object)
+                checks.append(Check(need.property, unordered, because, access.object))
+        return checks
+
+
+def _now(bit: Field, changes: Mapping[str, Expr]) -> Expr:
+    return changes.get(bit.name, bit)
+
+
+def _alike(one: Access, other: Access) -> bool:
+    return one == other
+
+
+def _acquires(waits: op.Wait | None, word: op.OnWord | None) -> bool:
+    if waits is not None:
+        return waits.sem == "acquire"
+    return word is not None and acquires(word.order)
+
+
+def _level(scope: op.AnyScope) -> int:
+    return WIDER.index(scope) if scope else EVERYWHERE
+
+
+def level_of(fence: op.ThreadFence) -> int:
+    return _level(fence.scope)

@@ -1,0 +1,118 @@
+"""Where a kernel has operations that order less than all that came before them, so that going on because of another
+role does not mean to be ordered after it; and the accesses for which that could matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import Copies, acquires, effects_of, releases
+from sm90_verify.spec.ptx.memory import Access
+
+
+class Tracked(NamedTuple):
+    """An access that others could race with, of a role, or of the bulk copies of a kind."""
+
+    owner: str
+    access: Access
+    copies: Copies | None = None
+
+
+def tracked_accesses(kernel: Kernel) -> Iterator[Tracked]:
+    """The accesses of roles and of copies that conflict with one of another role, or with a copy."""
+    own: dict[tuple[str, Access], None] = {}
+    copied: dict[Tracked, None] = {}
+    for program, node in ((one, node) for one in kernel.programs for node in one.nodes):
+        effects = effects_of(node.operation)
+        taken = {access: key for key, _ in effects.lands for access in key.accesses}
+        for access in effects.accesses:
+            if access in taken:
+                copied[Tracked("a bulk copy", access, taken[access])] = None
+            else:
+                own[program.name, access] = None
+    for role, access in own:
+        others = [other for name, other in own if name != role]
+        if any(access.conflicts(other) for other in (*others, *(one.access for one in copied))):
+            yield Tracked(role, access)
+    for one in copied:
+        if any(one.access.conflicts(other) for other in (*(access for _, access in own), *(c.access for c in copied))):
+            yield one
+
+
+def is_needed(kernel: Kernel) -> bool:
+    """Some operation that lets others go on orders less than all that its role has done before, or some wait less than
+    all that others have; and there is something that could race because of it.
+    """
+    return bool(weaker_operation(kernel))
+
+
+def weaker_operation(kernel: Kernel) -> str:
+    """Where the first of them stands, for a sentence; "" if there is none."""
+    tracked: list[Tracked] | None = None
+    for program in kernel.programs:
+        weaker = [node for node in program.nodes if _orders_less(node.operation, kernel.cluster.size > 1)]
+        hands_over = any(_only_signals(node.operation) for node in program.nodes)
+        if not weaker and not hands_over:
+            continue
+        tracked = list(tracked_accesses(kernel)) if tracked is None else tracked
+        if not tracked:
+            return ""
+        mine = frozenset(one.access for one in tracked if one.owner == program.name)
+        if not weaker and mine:
+            weaker = list(_left_behind(program, mine))
+        if weaker:
+            return str(weaker[0].source)
+    return ""
+
+
+def _orders_less(operation: op.Operation | None, several: bool) -> bool:
+    """A relaxed operation, or one of a scope that leaves out some CTAs of several."""
+    effects = effects_of(operation)
+    scope: op.AnyScope = ""
+    less = False
+    if isinstance(effects.signal, op.Arrive):
+        less, scope = effects.signal.sem == "relaxed", effects.signal.scope
+    elif effects.waits is not None:
+        less, scope = effects.waits.sem == "relaxed", effects.waits.scope
+    elif effects.word is not None:
+        word, scope = effects.word, effects.word.order.scope
+        reads = isinstance(word, op.WordLoad | op.Spin) or (isinstance(word, op.Atom) and word.answers)
+        writes = isinstance(word, op.WordStore | op.Atom)
+        less = (reads and not acquires(word.order)) or (writes and not releases(word.order))
+    return less or (several and scope == "cta")
+
+
+def _only_signals(operation: op.Operation | None) -> bool:
+    """A bulk copy, whose signal orders its own bytes alone, or expect_tx or complete_tx, which are relaxed."""
+    effects = effects_of(operation)
+    return bool(effects.lands) or isinstance(effects.signal, op.Transaction)
+
+
+def _left_behind(program: Program, mine: frozenset[Access]) -> Iterator[Node]:
+    """The copies and transactions before which the role has made one of these accesses and released nothing since."""
+    recent: dict[int, frozenset[Access]] = {0: frozenset()}
+    todo = [0]
+    while todo:
+        index = todo.pop()
+        node = program.nodes[index]
+        after = recent[index].union(mine.intersection(_over(node)))
+        if effects_of(node.operation).orders == "release":
+            after = frozenset()
+        for target in node.successors.values():
+            known = recent.get(target)
+            if known is None or not after <= known:
+                recent[target] = after.union(known or ())
+                todo.append(target)
+    return (program.nodes[index] for index in recent if recent[index] and _only_signals(program.nodes[index].operation))
+
+
+def _over(node: Node) -> Iterable[Access]:
+    """The accesses that are over with the operation."""
+    if node.operation is None:
+        return ()
+    now = node.held.after(node.operation).in_progress()
+    ended = (access for access in node.held.in_progress() if access not in now)
+    return (*effects_of(node.operation).lasting("done"), *ended)
