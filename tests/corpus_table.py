@@ -19,6 +19,7 @@ from corpus import (
     registers,
     transactions,
     trips,
+    words,
 )
 
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -42,6 +43,7 @@ MODULES = (
     arrivals,
     atomics,
     trips,
+    words,
     parity,
     transactions,
     lifetime,

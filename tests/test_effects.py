@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from sm90_verify.engines.order.planner import make_plan
@@ -13,17 +15,24 @@ from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.flow import blocks_inside, is_local, kind_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Threads
-from sm90_verify.spec.model.layout import Layout, Region
+from sm90_verify.spec.model.layout import Layout, Region, Word
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import NOTHING, Begun, Copies, Effects, Ends, effects_of
 from sm90_verify.spec.ptx.fits import fields_of
 from sm90_verify.spec.ptx.groups import IDLE, Held
-from sm90_verify.spec.ptx.memory import Access, Strong, as_read, as_write
+from sm90_verify.spec.ptx.memory import WIDER, Access, Strong, as_read, as_write
 
 X, Y = Access("x", "shared", 0, 64, False, "generic"), Access("y", "shared", 64, 128, False, "generic")
 OVER = as_write(X, "generic")
 FAST, INTO = as_read(X, "async"), as_write(Y, "async")
 OUT = Access("out", "global", 0, 64, True, "async")
+FLAG = Access("flag", "global", 64, 68, False, "generic", strong=Strong("gpu"))
+SET, WEAK_FLAG = as_write(FLAG, "generic")._replace(strong=Strong("gpu")), FLAG._replace(strong=None)
+STRONG_READ, STRONG_WRITE = (
+    Begun(FLAG, "generic read", raw=True, strong=True),
+    Begun(SET, "generic write", raw=True, strong=True),
+)
+WEAK_READ = Begun(WEAK_FLAG, "generic read", raw=True)
 ATOMIC, SUM = OVER._replace(strong=Strong("gpu")), OUT._replace(strong=Strong("gpu"))
 
 MEANINGS: list[tuple[op.Operation, Effects, str]] = [
@@ -92,6 +101,27 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.ClusterWait(), Effects(), "other"),
     (op.Choose("which", ("a", "b")), Effects(answers=(0, 1)), "other"),
     (op.Setmaxnreg(40, "dec"), Effects(), "registers"),
+    (op.Arrive("full", sem="relaxed", scope="cta"), Effects(orders="relaxed"), "arrive"),
+    *((op.Arrive("full", scope=scope), Effects(orders="release"), "arrive") for scope in WIDER),
+    *((op.Wait("full", 0, sem="relaxed", scope=scope), Effects(), "wait") for scope in WIDER),
+    (op.WordLoad(FLAG, op.Ordering(), 2), Effects((STRONG_READ,), answers=(0, 1)), "other"),
+    (op.WordLoad(WEAK_FLAG, op.Ordering("weak"), 2), Effects((WEAK_READ,), answers=(0, 1)), "other"),
+    *(
+        (op.Spin(FLAG, op.Ordering("acquire"), how, 1), Effects((STRONG_READ,)), "other")
+        for how in get_args(op.Comparison)
+    ),
+    (op.WordStore(SET, op.Ordering("release"), 1), Effects((STRONG_WRITE,), orders="release"), "other"),
+    (op.WordStore(SET, op.Ordering("relaxed"), 1), Effects((STRONG_WRITE,), orders="relaxed"), "other"),
+    (
+        op.Atom(SET, op.Ordering("acq_rel"), "add", 1, 3),
+        Effects((STRONG_WRITE,), orders="release", answers=(0, 1, 2)),
+        "other",
+    ),
+    *(
+        (op.Atom(SET, op.Ordering(), kind, 1, 3, answers=False), Effects((STRONG_WRITE,), orders="relaxed"), "other")
+        for kind in get_args(op.AtomKind)
+    ),
+    *((op.ThreadFence(kind, scope), Effects(), "local") for kind in get_args(op.MemoryFence) for scope in WIDER),
 ]
 """Every record in each of its kinds: what it does beside being what it is, and the kind of its location."""
 IDS = [repr(operation) for operation, _, _ in MEANINGS]
@@ -107,6 +137,7 @@ def itself(operation: op.Operation, effects: Effects) -> Effects:
         "meets": op.Meeting,
         "chooses": op.Choose,
         "finds": op.Find,
+        "word": op.OnWord,
         "registers": op.Setmaxnreg,
     }
     return effects._replace(**{name: operation for name, record in parts.items() if isinstance(operation, record)})
@@ -202,8 +233,9 @@ def kernel_of(*operations: op.Operation) -> Kernel:
         Region("x", "shared", 0, 64, frozenset(), "x"),
         Region("y", "shared", 64, 128, frozenset(), "y"),
         Region("out", "global", 0, 64, frozenset(), "out"),
+        Region("flag", "global", 64, 68, frozenset(), "flag"),
     )
-    layout = Layout(regions, {"full": 1}, ("full",), {}, {}, {}, {})
+    layout = Layout(regions, {"full": 1}, ("full",), {}, {}, {}, {}, {"flag": Word(0, 3)})
     nodes, held = [], IDLE
     for number, operation in enumerate(operations):
         nodes.append(Node(operation, None, held, successors={None: number + 1}))

@@ -142,7 +142,7 @@ def _blocked(machine: Machine, state: State, role: Role, stuck: Sequence[str], c
     place = _place(role, state)
     info = _awaited(machine, role, state)
     if info is None:
-        where = f"it stands at `{place.op}`, line {place.source.line}"
+        where = f"it stands at `{place.op}`, line {place.source.line}{_value(machine, state, place)}"
         return Blocked(role.name, place.object or place.op, "", where, place.source.file, place.source.line)
     missing = []
     if state[info.pending]:
@@ -156,6 +156,12 @@ def _blocked(machine: Machine, state: State, role: Role, stuck: Sequence[str], c
         missing += _who_is_missing(machine, state, info, role, stuck, came)
     phase = f"phase parity {'token' if place.parity is None else place.parity}"
     return Blocked(role.name, info.name, phase, ", ".join(missing), place.source.file, place.source.line)
+
+
+def _value(machine: Machine, state: State, place: Location) -> str:
+    """What the word has that a role looks at."""
+    words = [one for one in machine.of_kind("value") if one.of == place.object]
+    return f", and {place.object} is {state[words[0].name]}" if words else ""
 
 
 def _arrivals(state: State, info: BarrierInfo, came: Came) -> str:

@@ -1,0 +1,199 @@
+"""Flags, counters and turnstiles in memory, and what their .sem and .scope order. R21, R23."""
+
+from __future__ import annotations
+
+from sm90_verify import Pipeline, barrier, role, tile, word
+
+
+class RaisesAFlag(Pipeline):
+    """One CTA writes, raises a flag in global memory, and another one spins on it: CUTLASS's barriers in a workspace,
+    and every split-K or all-reduce kernel. A relaxed flag orders nothing without fences on both sides.
+    """
+
+    cluster = "2x1"
+    raised = "release"
+    seen = "acquire"
+    scope = "gpu"
+    fence_before = False
+    fence_after = False
+    flag = word()
+    data = tile(bytes=64, space="global")
+
+    @role(warps=1, ctas=(0,))
+    def writer(self):
+        yield self.data.write(tag="result")
+        if self.fence_before:
+            yield self.fence_acq_rel()
+        yield self.flag.st(1, sem=self.raised, scope=self.scope)
+
+    @role(warps=1, ctas=(1,))
+    def reader(self):
+        yield self.flag.spin(equals=1, sem=self.seen, scope=self.scope)
+        if self.fence_after:
+            yield self.fence_acq_rel()
+        yield self.data.read(tag="result")
+
+
+class RelaxedArrival(Pipeline):
+    """A barrier in shared memory, with .relaxed on one of its sides, or handed on by a third role that is relaxed."""
+
+    arrives = "release"
+    waits = "acquire"
+    first = barrier(arrivals=1)
+    second = barrier(arrivals=1)
+    data = tile(bytes=64)
+
+    @role(warps=1)
+    def writer(self):
+        yield self.data.write(tag=1)
+        yield self.first.arrive()
+
+    @role(warps=1)
+    def between(self):
+        yield self.first.wait(0, sem=self.waits)
+        yield self.second.arrive(sem=self.arrives)
+
+    @role(warps=1)
+    def reader(self):
+        yield self.second.wait(0)
+        yield self.data.read(tag=1)
+
+
+class WritesAfterItsArrival(Pipeline):
+    """What is written between arrive.expect_tx and the copy is ordered by nothing: the copy's signal is for its own
+    bytes (8.9.1.1).
+    """
+
+    late = False
+    full = barrier(arrivals=1)
+    a = tile(bytes=64)
+    scale = tile(bytes=16)
+
+    @role(warps=1)
+    def producer(self):
+        if not self.late:
+            yield self.scale.write(tag=1)
+        yield self.full.arrive_expect_tx(64)
+        if self.late:
+            yield self.scale.write(tag=1)
+        yield self.a.load(signals=self.full)
+
+    @role(warps=1)
+    def consumer(self):
+        yield self.full.wait(0)
+        yield self.scale.read(tag=1)
+        yield self.a.read()
+
+
+class SplitK(Pipeline):
+    """CTAs that work on parts of K add to one tile of the output in turn (CUTLASS's Semaphore)."""
+
+    cluster = "4x1"
+    waits = True
+    passes = "release"
+    twice = False
+    turn = word(values=8)
+    out = tile(bytes=64, space="global", holds=-1)
+
+    @role(warps=1)
+    def cta(self, me):
+        if self.waits or me.cta < 2:
+            yield self.turn.spin(equals=me.cta)
+        yield self.out.read(tag=me.cta - 1)
+        yield self.out.write(tag=me.cta)
+        yield self.turn.red("add", 2 if self.twice and me.cta == 1 else 1, sem=self.passes)
+
+
+class GridBarrier(Pipeline):
+    """Every CTA adds to a counter and spins until all have; it is used again, so the counter goes on from there."""
+
+    cluster = "3x1"
+    resets = False
+    missing = False
+    count = word(values=8)
+    part = tile(bytes=16, slots=3, space="global")
+
+    @role(warps=1)
+    def cta(self, me):
+        for lap in range(2):
+            yield self.part[me.cta].write(tag=lap)
+            if not (self.missing and lap == 1 and me.cta == 2):
+                yield self.count.red(sem="release")
+            target = 3 if self.resets else 3 * (lap + 1)
+            yield self.count.spin(at_least=target)
+            yield self.part[(me.cta + 1) % 3].read(tag=lap)
+            yield self.cluster_arrive()
+            yield self.cluster_wait()
+
+
+class Polls(Pipeline):
+    """A consumer polls a flag that the producer takes back too early: it may never see it."""
+
+    takes_back = False
+    flag = word(values=3)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.flag.st(1, sem="release")
+        yield self.flag.st(2 if not self.takes_back else 0, sem="release")
+
+    @role(warps=1)
+    def consumer(self):
+        for _ in self.forever():
+            if (yield self.flag.ld(sem="acquire")) >= 1:
+                break
+
+
+class Tickets(Pipeline):
+    """A dynamic scheduler: every CTA takes the next tile from a counter; load and store give a tile twice."""
+
+    cluster = "2x1"
+    atomic = True
+    next = word(values=8)
+    done = tile(bytes=16, slots=8, space="global")
+
+    @role(warps=1)
+    def cta(self):
+        for _ in range(3):
+            if self.atomic:
+                mine = yield self.next.atom("add", 1)
+            else:
+                mine = yield self.next.ld()
+                yield self.next.st(min(mine + 1, 7))
+            if mine >= 4:
+                break
+            yield self.done[mine].write(tag="done")
+
+
+CASES = [
+    (
+        "R21 flag relaxed",
+        RaisesAFlag(raised="relaxed"),
+        {"race": "data"},
+        (RaisesAFlag(), RaisesAFlag(raised="relaxed", fence_before=True)),
+    ),
+    (
+        "R21 flag read relaxed",
+        RaisesAFlag(seen="relaxed"),
+        {"race": "data"},
+        (RaisesAFlag(seen="relaxed", fence_after=True),),
+    ),
+    (
+        "R21 one fence of two",
+        RaisesAFlag(raised="relaxed", seen="relaxed", fence_before=True),
+        {"race": "data"},
+        (RaisesAFlag(raised="relaxed", seen="relaxed", fence_before=True, fence_after=True),),
+    ),
+    ("R21 scope", RaisesAFlag(scope="cta"), {"race": "flag"}, (RaisesAFlag(scope="cluster"),)),
+    ("R21 weak flag", RaisesAFlag(raised="weak"), {"race": "flag"}, (RaisesAFlag(),)),
+    ("relaxed arrive", RelaxedArrival(arrives="relaxed"), {"race": "data"}, (RelaxedArrival(),)),
+    ("relaxed wait", RelaxedArrival(waits="relaxed"), {"race": "data"}, (RelaxedArrival(),)),
+    ("after its arrival", WritesAfterItsArrival(late=True), {"race": "scale"}, (WritesAfterItsArrival(),)),
+    ("turnstile open", SplitK(waits=False), {"race": "out", "stale-read": "out", "deadlock": "cta"}, (SplitK(),)),
+    ("turnstile relaxed", SplitK(passes="relaxed"), {"race": "out"}, (SplitK(),)),
+    ("turnstile skips", SplitK(twice=True), {"stale-read": "out", "deadlock": "cta"}, (SplitK(),)),
+    ("grid barrier passed early", GridBarrier(resets=True), {"race": "part", "stale-read": "part"}, (GridBarrier(),)),
+    ("grid barrier short", GridBarrier(missing=True), {"deadlock": "cta"}, (GridBarrier(),)),
+    ("flag taken back", Polls(takes_back=True), {"deadlock": "consumer"}, (Polls(),)),
+    ("tickets", Tickets(atomic=False), {"race": "done"}, (Tickets(),)),
+]
