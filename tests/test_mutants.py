@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from corpus.words import RaisesAFlag, SplitK
 from mutant_names import named
 
 from sm90_verify.evidence.mutation.models import models
-from sm90_verify.evidence.mutation.score import KILLED, run
+from sm90_verify.evidence.mutation.score import KILLED, SURVIVED, run
 from sm90_verify.mutation.catalogue import Model, mutants_of
 from sm90_verify.mutation.stream import edited
 from sm90_verify.mutation.variation import OPERATORS
@@ -223,8 +224,20 @@ def test_masks_and_other_ctas():
 
 
 def test_every_operator_has_mutants_but_those_that_no_model_has_operations_for():
-    missing = set(OPERATORS) - {mutant.operator for model in models() for mutant in mutants_of(model)}
+    more = (Model(SplitK, {}), Model(RaisesAFlag, {"raised": "relaxed", "fence_before": True}))
+    missing = set(OPERATORS) - {mutant.operator for model in (*models(), *more) for mutant in mutants_of(model)}
     assert missing == set()
+
+
+@pytest.mark.parametrize(
+    "model", [Model(SplitK, {"cluster": "2x1"}), Model(RaisesAFlag, {})], ids=["turnstile", "flag"]
+)
+def test_mutants_of_words_are_killed_or_only_order_more_than_is_needed(model):
+    fates = {
+        one.text.rpartition(": ")[2]: run(model, one).verdict for one in mutants_of(model) if one.operator == "sem"
+    }
+    assert fates["release -> relaxed"] == fates["acquire -> relaxed"] == fates["scope gpu -> cta"] == KILLED
+    assert fates["scope gpu -> cluster"] == SURVIVED
 
 
 @pytest.mark.parametrize(

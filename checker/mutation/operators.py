@@ -10,8 +10,9 @@ from sm90_verify.mutation.copies import of_access, of_load
 from sm90_verify.mutation.neighbours import Neighbours
 from sm90_verify.mutation.objects import in_next_cta, other_barrier
 from sm90_verify.mutation.starts import flipped
-from sm90_verify.mutation.stream import POSTPONE, SWAP, Rewrite, has_answer
+from sm90_verify.mutation.stream import POSTPONE, SWAP, Rewrite, default_answer, has_answer
 from sm90_verify.mutation.variation import Variation, changed, with_fields
+from sm90_verify.mutation.words import of_fence, of_word
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import (
     BULK_ALIGNMENT,
@@ -37,6 +38,7 @@ Varied: TypeAlias = (
     | op.ClusterArrive
     | op.Init
     | op.Choose
+    | op.OnWords
 )
 """What has forms and operands to be mistaken for others; all else can be left out, repeated and moved."""
 
@@ -78,12 +80,19 @@ def _of_its_own(operation: Varied, near: Neighbours) -> Iterator[Variation]:
             yield with_fields("kind", "relaxed" if operation.release else "release", release=not operation.release)
         case op.Init() | op.Choose():
             yield from _of_others(operation)
+        case op.WordLoad() | op.WordStore() | op.Atom() | op.Spin():
+            yield from of_word(operation)
+        case op.ThreadFence():
+            yield from of_fence(operation)
         case _:
             assert_never(operation)
 
 
 def _general(operation: op.Operation) -> Iterator[Variation]:
     if isinstance(operation, op.Choose):
+        return
+    if has_answer(operation) and not isinstance(operation, op.Wait):
+        yield Variation("drop", "not done", lambda one: (), lambda one, answer: default_answer(one), wide=True)
         return
     if has_answer(operation):
         yield Variation("drop", "taken for done", lambda one: (), lambda one, answer: True, wide=True)

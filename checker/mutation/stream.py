@@ -288,6 +288,8 @@ def default_answer(operation: op.Operation) -> Any:
         return effects.chooses.options[0]
     if effects.finds is not None:
         return effects.finds.tags[0]
+    if effects.word is not None:
+        return 0
     if effects.waits is not None:
         return False if effects.answers else None
     return op.Token(effects.signal.barrier) if isinstance(effects.signal, op.Arrive) else None

@@ -34,6 +34,8 @@ OPERATORS = {
     "cta": "the barrier of another CTA of the cluster",
     "trips": "one iteration more or less than the other roles",
     "init": "another count in mbarrier.init",
+    "sem": "a weaker order, or a narrower scope",
+    "value": "another value of a word",
 }
 
 
