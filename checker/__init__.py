@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from sm90_verify.spec.errors import SpecError
     from sm90_verify.spec.language.declarations import Body, barrier, role, tile, word
-    from sm90_verify.spec.language.handles import Barrier, Tile
+    from sm90_verify.spec.language.handles import Barrier, Tile, Word
     from sm90_verify.spec.language.layout import Component
     from sm90_verify.spec.language.pipeline import Pipeline
     from sm90_verify.spec.language.state import PipelineState
@@ -75,6 +75,7 @@ _HOME = {
     "TraceStep": "result",
     "UNDETERMINED": "result",
     "VIOLATED": "result",
+    "Word": "spec.language.handles",
     "barrier": "spec.language.declarations",
     "check": "engines.check",
     "check_log": "frontends.log.check",
@@ -113,6 +114,7 @@ __all__ = [
     "Tile",
     "Trace",
     "TraceStep",
+    "Word",
     "barrier",
     "check",
     "check_log",

@@ -15,7 +15,7 @@ from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.flow import blocks_inside, is_local, kind_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Threads
-from sm90_verify.spec.model.layout import Layout, Region, Word
+from sm90_verify.spec.model.layout import Layout, Region, WordValues
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import NOTHING, Begun, Copies, Effects, Ends, effects_of
 from sm90_verify.spec.ptx.fits import fields_of
@@ -235,7 +235,7 @@ def kernel_of(*operations: op.Operation) -> Kernel:
         Region("out", "global", 0, 64, frozenset(), "out"),
         Region("flag", "global", 64, 68, frozenset(), "flag"),
     )
-    layout = Layout(regions, {"full": 1}, ("full",), {}, {}, {}, {}, {"flag": Word(0, 3)})
+    layout = Layout(regions, {"full": 1}, ("full",), {}, {}, {}, {}, {"flag": WordValues(0, 3)})
     nodes, held = [], IDLE
     for number, operation in enumerate(operations):
         nodes.append(Node(operation, None, held, successors={None: number + 1}))

@@ -66,8 +66,8 @@ def _touch(""",
     ),
     "spec/language/handles.py": (
         (
-            "    def _tag(self, tag: Hashable) -> Hashable:\n        return plain_tag(self",
-            '''    def reduce(
+            "    def _strong(self, scope: Scope)",
+            '''    def add_to(
         self, to: Tile, signals: Barrier | None = None, tag: Hashable = None, leaves: Hashable = None
     ) -> op.Operation:
         """cp.reduce.async.bulk: adds this buffer to `to`."""
@@ -75,8 +75,7 @@ def _touch(""",
         barrier = "" if signals is None else signals.name
         return self._owner.created(op.Reduce(source, destination, self._tag(tag), barrier, leaves))
 
-    def _tag(self, tag: Hashable) -> Hashable:
-        return plain_tag(self''',
+    def _strong(self, scope: Scope)''',
         ),
     ),
 }
@@ -99,7 +98,7 @@ class ToGlobal(Pipeline):
             yield self.x.write(tag=k)
             if self.fences:
                 yield self.fence_proxy_async()
-            yield self.x[0].reduce(self.out[0], tag=k)
+            yield self.x[0].add_to(self.out[0], tag=k)
             yield self.bulk_commit()
             if self.waits:
                 yield self.bulk_wait(0)
@@ -119,7 +118,7 @@ class ToCluster(Pipeline):
     def sender(self):
         yield self.x.write(tag="a")
         yield self.fence_proxy_async()
-        yield self.x[0].reduce(self.acc[0].on(1), self.full[0].on(1), tag="a", leaves="sum")
+        yield self.x[0].add_to(self.acc[0].on(1), self.full[0].on(1), tag="a", leaves="sum")
         if self.answers:
             yield self.back[0].wait(0)
         yield self.x.write(tag="b")

@@ -292,4 +292,6 @@ def default_answer(operation: op.Operation) -> Any:
         return 0
     if effects.waits is not None:
         return False if effects.answers else None
-    return op.Token(effects.signal.barrier) if isinstance(effects.signal, op.Arrive) else None
+    if isinstance(effects.signal, op.Arrive):
+        return None if effects.signal.also else op.Token(effects.signal.barrier)
+    return None

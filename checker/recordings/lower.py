@@ -196,6 +196,8 @@ class _Lowering:
                     yield Instruction("wait_token", index, self.at(operation.barrier))
                 else:
                     yield Instruction("wait", index, self.at(operation.barrier), int(operation.phase) & 1)
+            case op.Arrive() if operation.also:
+                raise SpecError(f"the executor arrives at one CTA at a time, not at {len(operation.parts)}")
             case op.Arrive():
                 expect = -1 if operation.expect is None else operation.expect
                 yield Instruction(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import get_args
 
 from sm90_verify.spec.errors import SpecError
@@ -65,15 +65,25 @@ class Barrier:
         sem, scope = one_of(sem, get_args(op.WaitSem), "sem"), one_of(scope, get_args(op.AnyScope), "a scope")
         return self._new(op.Wait(self.name, self._phase(phase), kind, self._target >= 0, sem, scope))
 
-    def arrive(self, count: int = 1, *, sem: op.ArriveSem = "release", scope: op.AnyScope = "") -> op.Operation:
+    def arrive(
+        self,
+        count: int = 1,
+        *,
+        ctas: Sequence[int] | None = None,
+        sem: op.ArriveSem = "release",
+        scope: op.AnyScope = "",
+    ) -> op.Operation:
         """mbarrier.arrive{.sem.scope} by `count` threads (or with that count operand); the yield gives its token, to be
         waited with until the role arrives on the barrier again.
 
-        sem: "relaxed" orders no access of the role before it. scope: "cta", "cluster", "gpu" or "sys"; one that is not
-        named is taken to reach whoever waits.
+        ctas: one instruction whose lanes arrive at the barrier in each of these CTAs (`lane < n ? arrive(lane)`), which
+        gives no token. sem: "relaxed" orders no access of the role before it. scope: "cta", "cluster", "gpu" or "sys";
+        one that is not named is taken to reach whoever waits.
         """
         sem, scope = one_of(sem, get_args(op.ArriveSem), "sem"), one_of(scope, get_args(op.AnyScope), "a scope")
-        return self._new(op.Arrive(self.name, arrivals(count), cta=self._target, sem=sem, scope=scope))
+        first, *more = [self] if ctas is None else [self.on(cta) for cta in _several(ctas)]
+        also = tuple((one.name, one._target) for one in more)
+        return self._new(op.Arrive(first.name, arrivals(count), cta=first._target, sem=sem, scope=scope, also=also))
 
     def arrive_expect_tx(self, bytes: int, count: int = 1) -> op.Operation:
         """mbarrier.arrive.expect_tx by `count` threads, each expecting `bytes`."""
@@ -117,6 +127,12 @@ class Barrier:
 
     def __bool__(self) -> bool:
         raise SpecError(f"{self.name} has no truth value: yield {self.name}.test_wait(phase) gives one")
+
+
+def _several(ctas: Sequence[int]) -> Sequence[int]:
+    if not isinstance(ctas, Sequence) or not ctas or len(set(ctas)) != len(ctas):
+        raise SpecError(f"an arrival at the CTAs {ctas!r}: name at least one, each once")
+    return ctas
 
 
 def _parity(phase: int | Phase | op.Token) -> int | Phase | op.Token:

@@ -27,7 +27,9 @@ def answer_of(operation: op.Operation, answer: Hashable) -> Hashable:
         return effects.chooses.options[int(str(answer))]
     if effects.finds is not None:
         return effects.finds.tags[int(str(answer))]
-    return op.Token(effects.signal.barrier) if isinstance(effects.signal, op.Arrive) else answer
+    if isinstance(effects.signal, op.Arrive):
+        return None if effects.signal.also else op.Token(effects.signal.barrier)
+    return answer
 
 
 class Ghost:

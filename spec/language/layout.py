@@ -10,8 +10,7 @@ from sm90_verify.spec.errors import SpecError, placed
 from sm90_verify.spec.language.declarations import BarrierDeclaration, Declaration, TileDeclaration, WordDeclaration
 from sm90_verify.spec.language.handles import Array, Barrier, Owner, Tile
 from sm90_verify.spec.language.word import Word
-from sm90_verify.spec.model.layout import Layout, Region, barriers_over
-from sm90_verify.spec.model.layout import Word as WordOfLayout
+from sm90_verify.spec.model.layout import Layout, Region, WordValues, barriers_over
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT, MBARRIER_BYTES, SHARED_OF_CTA, WORD_BYTES, WORD_VALUES
 from sm90_verify.spec.ptx.memory import Access, Space
 
@@ -49,7 +48,7 @@ def lay_out(pipeline: Owner) -> Layout:
     starts: dict[str, int] = {}
     counts: dict[str, int] = {}
     holds: dict[str, Hashable] = {}
-    words: dict[str, WordOfLayout] = {}
+    words: dict[str, WordValues] = {}
     free = dict.fromkeys(get_args(Space), 0)
     highest = [d.address + _extent(pipeline, d) for d in declared.values() if d.address is not None]
     free["shared"] = _align(max(highest, default=0))
@@ -211,13 +210,13 @@ def _slots(pipeline: Owner, name: str, declaration: Declaration) -> int:
     return slots
 
 
-def _word(pipeline: Owner, name: str, declaration: WordDeclaration) -> WordOfLayout:
+def _word(pipeline: Owner, name: str, declaration: WordDeclaration) -> WordValues:
     values, initial = pipeline.value(declaration.values), pipeline.value(declaration.initial)
     if not 2 <= values <= WORD_VALUES:
         raise SpecError(f"{name} has {values} values: use 2 to {WORD_VALUES}")
     if not 0 <= initial < values:
         raise SpecError(f"{name} begins with {initial}: use 0 to {values - 1}, or give it more values")
-    return WordOfLayout(initial, values, declaration.wraps)
+    return WordValues(initial, values, declaration.wraps)
 
 
 def _bytes(pipeline: Owner, name: str, declaration: Declaration) -> int:

@@ -141,7 +141,9 @@ class _Past(NamedTuple):
             past = past._replace(observed={**past.observed, wait.barrier: past._seen(wait.barrier) + node.distance})
         if choice is not None:
             past = past._replace(choices=_plus(past.choices, choice.name, 1))
-        return past if effects.signal is None else past._signalled(effects.signal)
+        for signal in effects.signals:
+            past = past._signalled(signal)
+        return past
 
     def _signalled(self, signal: op.Signal) -> _Past:
         match signal:

@@ -45,8 +45,8 @@ def plans_of(kernel: Kernel) -> dict[str, BarrierPlan]:
         effects = effects_of(node.operation)
         for copies, _ in effects.lands:
             plans[copies.barrier].transactions = True
-        if effects.signal is not None:
-            _plan_signal(plans[effects.signal.barrier], effects.signal)
+        for signal in effects.signals:
+            _plan_signal(plans[signal.barrier], signal)
         if effects.waits is not None:
             plan = plans[effects.waits.barrier]
             if not isinstance(effects.waits.phase, op.Token):

@@ -36,7 +36,7 @@ EVERYWHERE = len(WIDER)
 """The level of a scope that is not named."""
 
 
-class Row(NamedTuple):
+class Acquirers(NamedTuple):
     """Those who acquire from an object: the CTA in which they are, and how far their scope reaches."""
 
     cta: int
@@ -78,19 +78,19 @@ class Causality:
             found.append(self.v._new(name, 1, start, text, kind="order", of=of, role=role, index=index, ghost=True))
         return found
 
-    def _rows(self) -> dict[str, list[Row]]:
+    def _rows(self) -> dict[str, list[Acquirers]]:
         """By barrier, word and barrier of threads, who acquires from it."""
-        rows: dict[str, dict[Row, None]] = {}
+        rows: dict[str, dict[Acquirers, None]] = {}
         for program, _, node in self.v.nodes():
             name, level = self._acquired(program, node)
             if name:
-                rows.setdefault(name, {})[Row(program.me.cta, level)] = None
+                rows.setdefault(name, {})[Acquirers(program.me.cta, level)] = None
         return {name: list(found) for name, found in rows.items()}
 
-    def _keys(self) -> list[tuple[str, Row]]:
+    def _keys(self) -> list[tuple[str, Acquirers]]:
         return [(name, row) for name, rows in self.rows.items() for row in rows]
 
-    def _completing(self) -> list[tuple[str, Row]]:
+    def _completing(self) -> list[tuple[str, Acquirers]]:
         """Those that hand over what they were given when they complete, and not at once as words do."""
         return [key for key in self._keys() if key[0] not in self.v.words]
 
@@ -161,7 +161,7 @@ class Causality:
 
     def _take_over(self, program: Program, node: Node, changes: dict[str, Expr], *, at_once: bool) -> None:
         name, level = self._acquired(program, node)
-        bits = self.public.get((name, Row(program.me.cta, level)))
+        bits = self.public.get((name, Acquirers(program.me.cta, level)))
         into = self.known[program.name] if at_once else self.read.get(program.name)
         if bits is not None and into is not None:
             for mine, theirs in zip(into, bits, strict=True):
@@ -186,14 +186,15 @@ class Causality:
             level = _level(effects.word.order.scope)
         level = level if strong else min(level, self.fences.get(role, EVERYWHERE))
 
-        def given(row: Row) -> Bits:
+        def given(row: Acquirers) -> Bits:
             distance = 0 if row.cta == program.me.cta else 1
             if distance > min(level, row.level):
                 return [FALSE] * len(known)
             return known if strong else fenced
 
         if isinstance(effects.signal, op.Arrive | op.Transaction):
-            self._give(effects.signal.barrier, given, way.completes, changes)
+            for signal in effects.signals:
+                self._give(signal.barrier, given, dict(way.completed).get(signal.barrier, way.completes), changes)
         elif isinstance(effects.word, op.WordStore | op.Atom):
             name, follows = effects.word.access.object, isinstance(effects.word, op.Atom)
             nothing = effects.word.order.sem == "weak"
@@ -206,7 +207,7 @@ class Causality:
             completes = TRUE if way.kind == "completes" else way.completes
             self._give(meeting, given, completes, changes)
 
-    def _give(self, name: str, given: Callable[[Row], Bits], completes: Expr, changes: dict[str, Expr]) -> None:
+    def _give(self, name: str, given: Callable[[Acquirers], Bits], completes: Expr, changes: dict[str, Expr]) -> None:
         """Adds to what a barrier will hand over when it completes; when it does, it hands over all of it."""
         for row in self.rows.get(name, ()):
             bits = zip(self.open[name, row], self.public[name, row], given(row), strict=True)

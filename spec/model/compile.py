@@ -235,7 +235,7 @@ class _Compiler:
             ways = [register_way(free, before, program.me.threads, effects.registers)]
         else:
             ways = [Way(TRUE, ())]
-        illegal = (*self.unmet.by_signal(program, effects.signal), *self.unmet.by_copies(program, node))
+        illegal = (*self.unmet.by_signals(program, effects.signals), *self.unmet.by_copies(program, node))
         updates = (*starts(self.v, effects), *writes(self.v, effects))
         return [
             way._replace(updates=(*way.updates, *updates), illegal=(*way.illegal, *illegal))

@@ -87,7 +87,7 @@ def kind_of(node: Node) -> LocationKind:
     if effects.waits is not None:
         return "wait" if effects.waits.kind == "wait" else "peek"
     match effects.signal:
-        case op.Arrive(kind="arrive"):
+        case op.Arrive(kind="arrive", also=()):
             return "arrive"
         case op.Transaction(bytes=bytes) if bytes >= 0:
             return "expect"
@@ -232,7 +232,10 @@ def next_waits(program: Program) -> list[dict[str, tuple[int, ...]]]:
 
 def arrivals_ahead(program: Program) -> list[list[str]]:
     """By node, the barriers on which the role can still arrive, whatever the answers."""
-    own = [{node.operation.barrier: None} if isinstance(node.operation, op.Arrive) else {} for node in program.nodes]
+    own = [
+        dict.fromkeys(one.barrier for one in node.operation.parts) if isinstance(node.operation, op.Arrive) else {}
+        for node in program.nodes
+    ]
     changed = True
     while changed:
         changed = False

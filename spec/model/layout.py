@@ -29,7 +29,7 @@ class Region(NamedTuple):
         return Access(self.object, self.space, self.start, self.stop, write, proxy, self.cta)
 
 
-class Word(NamedTuple):
+class WordValues(NamedTuple):
     """A word whose value matters: `initial` at the start, one of 0 to values - 1. wraps: it counts modulo `values`."""
 
     initial: int = 0
@@ -50,7 +50,7 @@ class Layout(NamedTuple):
     holds: dict[str, Hashable]
     places: dict[str, Source | None]
     under: dict[str, tuple[Region, ...]]
-    words: dict[str, Word] = {}
+    words: dict[str, WordValues] = {}
 
     def overlaps(self) -> list[tuple[Region, Region]]:
         """Pairs of objects that share bytes without being declared to."""

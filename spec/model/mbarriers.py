@@ -14,7 +14,7 @@ from sm90_verify.spec.model.variables import AGE_WIDTH, Variables
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of, is_false, where
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, all_of, any_of, is_false, where
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.needs import SEEN
 from sm90_verify.spec.ptx.signals import step_naming_option, step_of
@@ -53,13 +53,28 @@ class Signals:
                 step = step_of(self.v.barriers[operation.barrier], operation)
                 return [self.on(role, operation.barrier, step)]
             case op.Arrive():
-                b = self._observable(operation.barrier, role)
-                step = step_naming_option(step_of(b, operation, observe=self.v.kernel.rules.observation))
-                return [self.on(role, operation.barrier, step, arrives=True)]
+                return [self._together([(part.barrier, self._arrives(role, part)) for part in operation.parts])]
             case None:
                 return [] if effects.waits is None else self.wait_ways(role, node, effects.waits)
             case _:
                 assert_never(operation)
+
+    def _arrives(self, role: str, arrive: op.Arrive) -> Way:
+        b = self._observable(arrive.barrier, role)
+        step = step_naming_option(step_of(b, arrive, observe=self.v.kernel.rules.observation))
+        return self.on(role, arrive.barrier, step, arrives=True)
+
+    @staticmethod
+    def _together(ways: list[tuple[str, Way]]) -> Way:
+        """Steps on barriers that are not the same, at once; what is illegal says on which."""
+        if len(ways) == 1:
+            return ways[0][1]
+        return Way(
+            all_of(way.guard for _, way in ways),
+            tuple(update for _, way in ways for update in way.updates),
+            tuple(part._replace(because=f"{name}: {part.because}") for name, way in ways for part in way.illegal),
+            completed=tuple((name, way.completes) for name, way in ways),
+        )
 
     def _init(self, role: str, init: op.Init) -> Way:
         way = self.on(role, init.barrier, step_of(self.v.barriers[init.barrier], init))

@@ -53,7 +53,7 @@ def _is_balanced(v: Variables, name: str) -> bool:
             following = [program.nodes[to].operation for to in node.successors.values()]
             if operation.bytes < 0 or not all(_arrives_on(one, name) for one in following):
                 return False
-        if far and isinstance(operation, op.Arrive) and operation.barrier == name and not operation.expect:
+        if far and isinstance(operation, op.Arrive) and _is_on(operation, name) and not operation.expect:
             return False
         announced = not far and (node.ahead.get(name, 0) or any(drift[2].get(name, 0) for drift in node.drift))
         if announced and not _goes_on(operation):
@@ -67,7 +67,11 @@ def _goes_on(operation: op.Operation | None) -> bool:
 
 
 def _arrives_on(operation: op.Operation | None, name: str) -> bool:
-    return isinstance(operation, op.Arrive) and operation.barrier == name and operation.count > 0
+    return isinstance(operation, op.Arrive) and _is_on(operation, name) and operation.count > 0
+
+
+def _is_on(arrive: op.Arrive, name: str) -> bool:
+    return any(part.barrier == name for part in arrive.parts)
 
 
 def _is_plain(v: Variables, name: str, plan: BarrierPlan) -> bool:
@@ -82,8 +86,8 @@ def _is_plain_on(operation: op.Operation | None, name: str) -> bool:
     if effects.waits is not None:
         return effects.waits.barrier != name or effects.waits.kind != "test_wait"
     match effects.signal:
-        case op.Arrive(barrier=barrier, kind=kind):
-            return barrier != name or kind == "arrive"
+        case op.Arrive(kind=kind):
+            return not _is_on(effects.signal, name) or kind == "arrive"
         case op.Init(barrier=barrier) | op.Inval(barrier=barrier):
             return barrier != name
         case None | op.Transaction():

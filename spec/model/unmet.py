@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sm90_verify.spec.model.accesses import Bystander, fence_checks, in_locations, live_checks, race_checks, stale_check
 from sm90_verify.spec.model.barrier_bytes import barriers_under
@@ -35,12 +35,13 @@ class Unmet:
     ) -> None:
         self.v, self.kernel, self.bystanders, self.gone, self.causality = v, v.kernel, bystanders, gone, causality
 
-    def by_signal(self, program: Program, signal: op.Signal | None) -> Iterator[Illegal]:
-        """What an operation on a barrier of another CTA must not meet."""
-        if isinstance(signal, op.Arrive | op.Transaction) and signal.cta >= 0:
-            yield from self._reaches(program, signal.cta)
-            for name, when in self._elsewhere(program, signal.barrier, hidden=True):
-                yield SHOWN_TO_CTAS.unmet(when, barrier=signal.barrier, other=name)
+    def by_signals(self, program: Program, signals: Iterable[op.Signal]) -> Iterator[Illegal]:
+        """What an operation on barriers of other CTAs must not meet."""
+        for signal in signals:
+            if isinstance(signal, op.Arrive | op.Transaction) and signal.cta >= 0:
+                yield from self._reaches(program, signal.cta)
+                for name, when in self._elsewhere(program, signal.barrier, hidden=True):
+                    yield SHOWN_TO_CTAS.unmet(when, barrier=signal.barrier, other=name)
 
     def by_copies(self, program: Program, node: Node) -> Iterator[Illegal]:
         """What the copies that start there must not meet."""

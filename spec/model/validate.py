@@ -18,32 +18,19 @@ from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region
-from sm90_verify.spec.model.word_checks import not_of, wrong_order, wrong_value
+from sm90_verify.spec.model.operation_checks import wrong_value, wrong_with
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
-from sm90_verify.spec.ptx.effects import Begun, Copies, Groups, effects_of
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.limits import (
-    BULK_ALIGNMENT,
-    BULK_GROUPS,
-    COUNT_LIMIT,
     CTA_THREADS,
-    MATRIX_ALIGNMENT,
-    MMA_GROUPS,
     REGISTERS_OF_SM,
     REGISTERS_OF_THREAD,
     SHARED_OF_CTA,
-    TENSORMAP_ALIGNMENT,
-    TENSORMAP_BYTES,
-    WARPGROUP,
-    misaligned_copy,
     misplaced_mbarrier,
     outside_shared,
 )
-from sm90_verify.spec.ptx.mbarrier import TX_WIDTH
-from sm90_verify.spec.ptx.memory import Access, describe
-
-MOST_GROUPS: dict[Groups, int] = {"mma": MMA_GROUPS, "bulk": BULK_GROUPS}
-"""Groups that are told apart: a wait leaves fewer pending."""
+from sm90_verify.spec.ptx.memory import describe
 
 
 def validate(kernel: Kernel, *, annotated: bool = False) -> None:
@@ -65,7 +52,7 @@ def validate(kernel: Kernel, *, annotated: bool = False) -> None:
         handmade.check_layout(kernel.layout, kernel.cluster)
         handmade.check_parts(programs)
     for program, node in _nodes(programs):
-        what = _wrong_with(node.operation, program, programs, kernel.cluster)
+        what = wrong_with(node.operation, program, programs, kernel.cluster)
         if what:
             raise SpecError(what, node.source)
     if not annotated:
@@ -106,12 +93,13 @@ def _check_things(programs: Sequence[Program], layout: Layout) -> None:
     for program, node in _nodes(programs):
         effects = effects_of(node.operation)
         named = [copies.barrier for copies, _ in effects.lands]
-        on = effects.signal if effects.waits is None else effects.waits
-        for name in named if on is None else (on.barrier, *named):
+        acts: tuple[op.Signal | op.Wait, ...] = effects.signals if effects.waits is None else (effects.waits,)
+        for name in (*(on.barrier for on in acts), *named):
             if name not in barriers:
                 raise SpecError(f"no barrier is called {name!r}: the layout has {_some(barriers)}", node.source)
-        if on is not None and (wrong := _wrong_form(on, barriers[on.barrier], program, crowded)):
-            raise SpecError(wrong, node.source)
+        for on in acts:
+            if wrong := _wrong_form(on, barriers[on.barrier], program, crowded):
+                raise SpecError(wrong, node.source)
         if effects.word is not None and (wrong := wrong_value(effects.word, layout.words)):
             raise SpecError(wrong, node.source)
         for access in effects.accesses if effects.begins else ():
@@ -225,122 +213,6 @@ def _check_barrier_zero(programs: Sequence[Program]) -> None:
             line = syncs[program.home].line
             what = f"named barrier 0 is that of __syncthreads(), which the CTA executes in line {line}"
             raise SpecError(f"{what}: use another id, 1 to 15", node.source)
-
-
-def _wrong_with(operation: op.Operation | None, program: Program, programs: Sequence[Program], shape: Cluster) -> str:
-    """What is wrong with one operation of a role, wherever it is executed; "" if nothing is."""
-    effects = effects_of(operation)
-    if isinstance(effects.signal, op.Arrive | op.Transaction) and not -1 <= effects.signal.cta < shape.size:
-        return f"{effects.signal.barrier} of CTA {effects.signal.cta}: use 0 to {shape.size - 1}"
-    if isinstance(effects.signal, op.Arrive) and effects.signal.count * (effects.signal.expect or 0) >= 1 << TX_WIDTH:
-        what = f"{effects.signal.count} threads that expect {effects.signal.expect} bytes each"
-        return f"{what}: a tx-count has {COUNT_LIMIT} at most"
-    if not effects.begins and not effects.lands and effects.commits is None and effects.ends is None:
-        return ""
-    wrong = [_outside(access, shape) for access in effects.accesses]
-    wrong += [_unlike(begun, operation) for begun in effects.begins]
-    wrong += [not_of(access.strong, program) for access in effects.accesses if access.strong is not None]
-    wrong += [_wrong_copies(copies) for copies, _ in effects.lands]
-    sources = [one.access for one in effects.begins if one.until == "bulk_group" and one.data]
-    for name, start, stop in _in_one_piece(sources):
-        wrong.append(misaligned_copy("a bulk store of", name, start, stop - start))
-    if isinstance(operation, op.Store):
-        wrong += _wrong_with_store(operation)
-    if isinstance(operation, op.Load):
-        wrong += _wrong_with_load(operation)
-    if effects.word is not None:
-        wrong.append(wrong_order(effects.word))
-    if effects.ends is not None and effects.ends.pending >= (most := MOST_GROUPS[effects.ends.groups]):
-        wrong.append(f"a wait that leaves {effects.ends.pending} groups pending: use 0 to {most - 1}")
-    operands = effects.lasting("mma_group")
-    if operands or "mma" in (effects.commits, effects.ends and effects.ends.groups):
-        wrong += [_part_of_a_warpgroup(program, programs), *map(_wrong_operand, operands)]
-    return next(filter(None, wrong), "")
-
-
-def _outside(access: Access, shape: Cluster) -> str:
-    if not 0 <= access.cta < shape.size:
-        return f"{access.object} of CTA {access.cta}: use 0 to {shape.size - 1}"
-    if access.start < 0:
-        return f"{access.object} begins at address {access.start}: use 0 or more"
-    size = access.stop - access.start
-    return f"{describe(access)} is of {size} bytes: use 1 or more" if size < 1 else ""
-
-
-def _unlike(begun: Begun, operation: op.Operation | None) -> str:
-    """What an access says and its operation does not do."""
-    if begun.access.how == begun.how and (begun.access.strong is not None) == begun.strong:
-        return ""
-    if begun.access.how == begun.how:
-        what = f"{describe(begun.access)} in {type(operation).__name__} is {'not ' * begun.strong}strong"
-        return f"{what}: {'give it' if begun.strong else 'leave out'} strong=Strong(scope, cta)"
-    proxy, verb = begun.how.split()
-    kind = f" of kind {operation.kind!r}" if isinstance(operation, op.Touch) else ""
-    what = f"{describe(begun.access)} in {type(operation).__name__}{kind}, which {verb}s it through the {proxy} proxy"
-    return f"{what}: use as_{verb}(access, {proxy!r})"
-
-
-def _wrong_copies(copies: Copies) -> str:
-    if copies.bytes < BULK_ALIGNMENT or copies.bytes % BULK_ALIGNMENT:
-        return f"a bulk copy that signals {copies.bytes} bytes: use a positive multiple of {BULK_ALIGNMENT}"
-    if copies.bytes > COUNT_LIMIT:
-        return f"a bulk copy that signals {copies.bytes} bytes: a tx-count has {COUNT_LIMIT} at most"
-    if copies.pieces < 1 or copies.bytes % copies.pieces:
-        return f"a bulk copy of {copies.bytes} bytes in {copies.pieces} pieces: use a number that divides the bytes"
-    sides = [("a bulk copy to" if one.write else "a bulk copy of", one) for one in copies.accesses]
-    found = [misaligned_copy(what, one.object, one.start, one.stop - one.start) for what, one in sides]
-    for what, one in sides:
-        if one.stop - one.start != copies.bytes:
-            size = f"{what} {one.object} of {one.stop - one.start} bytes"
-            found.append(f"{size} that signals {copies.bytes}: use the same number")
-    return next(filter(None, found), "")
-
-
-def _wrong_with_load(load: op.Load) -> Iterator[str]:
-    """A mask has one bit for each CTA, and what TMA writes lies in shared memory."""
-    ctas = [access.cta for access, _ in load.destinations]
-    for cta in ctas:
-        if ctas.count(cta) > 1:
-            yield f"a multicast to CTA {cta} twice: name each CTA once"
-    for access, _ in load.destinations:
-        if access.space != "shared":
-            yield f"a bulk copy that signals a barrier goes to {access.object} in {access.space} memory: use shared"
-
-
-def _wrong_with_store(store: op.Store) -> Iterator[str]:
-    """A destination that a tensormap describes may begin anywhere in its tensor."""
-    if store.destination is not None and store.tensormap is None:
-        yield misaligned_copy("a bulk store to", store.destination.object, store.destination.start, BULK_ALIGNMENT)
-    if store.tensormap is not None:
-        at, size = store.tensormap.start, store.tensormap.stop - store.tensormap.start
-        if at % TENSORMAP_ALIGNMENT or size != TENSORMAP_BYTES:
-            has = f"a tensormap is {TENSORMAP_BYTES} bytes at a multiple of {TENSORMAP_ALIGNMENT}"
-            yield f"the tensormap {store.tensormap.object} has {size} bytes at address {at}: {has}"
-
-
-def _in_one_piece(sources: Iterable[Access]) -> list[tuple[str, int, int]]:
-    """(first buffer, start, stop): buffers that lie one after the other without a gap are one copy."""
-    found: list[tuple[str, int, int]] = []
-    for access in sorted(sources, key=lambda one: (one.space, one.cta, one.start)):
-        if found and found[-1][2] == access.start:
-            found[-1] = (found[-1][0], found[-1][1], access.stop)
-        else:
-            found.append((access.object, access.start, access.stop))
-    return found
-
-
-def _part_of_a_warpgroup(program: Program, programs: Sequence[Program]) -> str:
-    """A warpgroup executes wgmma, its commits and its waits (9.7.15): a role, with all its parts, is some of them."""
-    threads = sum(other.me.threads for other in programs if other.role == program.role)
-    if threads % WARPGROUP == 0:
-        return ""
-    return f"wgmma by {threads} threads of {program.role}: all {WARPGROUP} of a warpgroup execute it; use warpgroups=1"
-
-
-def _wrong_operand(access: Access) -> str:
-    if access.space == "shared" and access.start % MATRIX_ALIGNMENT:
-        return f"wgmma of {access.object} at address {access.start}: use a multiple of {MATRIX_ALIGNMENT}"
-    return ""
 
 
 def _nodes(programs: Sequence[Program]) -> Iterator[tuple[Program, Node]]:

@@ -23,23 +23,38 @@ class Tracked(NamedTuple):
 
 def tracked_accesses(kernel: Kernel) -> Iterator[Tracked]:
     """The accesses of roles and of copies that conflict with one of another role, or with a copy."""
-    own: dict[tuple[str, Access], None] = {}
-    copied: dict[Tracked, None] = {}
-    for program, node in ((one, node) for one in kernel.programs for node in one.nodes):
-        effects = effects_of(node.operation)
-        taken = {access: key for key, _ in effects.lands for access in key.accesses}
-        for access in effects.accesses:
-            if access in taken:
-                copied[Tracked("a bulk copy", access, taken[access])] = None
-            else:
-                own[program.name, access] = None
+    own, copied = _begun(kernel)
     for role, access in own:
-        others = [other for name, other in own if name != role]
+        others = (other for name, other in own if name != role)
         if any(access.conflicts(other) for other in (*others, *(one.access for one in copied))):
             yield Tracked(role, access)
     for one in copied:
         if any(one.access.conflicts(other) for other in (*(access for _, access in own), *(c.access for c in copied))):
             yield one
+
+
+def _begun(kernel: Kernel) -> tuple[list[tuple[str, Access]], dict[Tracked, frozenset[str]]]:
+    """(role, access), and those of copies with the roles that issue them."""
+    own: dict[tuple[str, Access], None] = {}
+    copied: dict[Tracked, frozenset[str]] = {}
+    for program, node in ((one, node) for one in kernel.programs for node in one.nodes):
+        effects = effects_of(node.operation)
+        taken = {access: key for key, _ in effects.lands for access in key.accesses}
+        for access in effects.accesses:
+            if access in taken:
+                copy = Tracked("a bulk copy", access, taken[access])
+                copied[copy] = copied.get(copy, frozenset()) | {program.name}
+            else:
+                own[program.name, access] = None
+    return list(own), copied
+
+
+def _of_interest_to_others(kernel: Kernel, role: str) -> frozenset[Access]:
+    """The role's accesses that conflict with one of another role, or with a copy that another role issues."""
+    own, copied = _begun(kernel)
+    others = [access for name, access in own if name != role]
+    others += [one.access for one, issuers in copied.items() if issuers != {role}]
+    return frozenset(one for name, one in own if name == role and any(one.conflicts(other) for other in others))
 
 
 def is_needed(kernel: Kernel) -> bool:
@@ -60,9 +75,8 @@ def weaker_operation(kernel: Kernel) -> str:
         tracked = list(tracked_accesses(kernel)) if tracked is None else tracked
         if not tracked:
             return ""
-        mine = frozenset(one.access for one in tracked if one.owner == program.name)
-        if not weaker and mine:
-            weaker = list(_left_behind(program, mine))
+        if not weaker:
+            weaker = list(_left_behind(program, _of_interest_to_others(kernel, program.name)))
         if weaker:
             return str(weaker[0].source)
     return ""

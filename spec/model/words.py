@@ -18,6 +18,8 @@ def things_of(node: Node) -> tuple[str, ...]:
         return tuple(access.object for access in operation.accesses)
     if isinstance(operation, op.Store):
         return tuple(access.object for access in operation.sources)
+    if isinstance(operation, op.Arrive):
+        return tuple(part.barrier for part in operation.parts)
     thing = words_of(node)[1]
     return (thing,) if thing else ()
 
@@ -40,7 +42,8 @@ def words_of(node: Node) -> tuple[str, str]:
         case op.Arrive() as arrive:
             expect = "" if arrive.expect is None else f".expect_tx {arrive.expect}"
             times = f" x{arrive.count}" if arrive.count != 1 else ""
-            return f"{_arrival(arrive)}{_ordered(arrive.sem, 'release', arrive.scope)}{expect}{times}", arrive.barrier
+            names = ",".join(part.barrier for part in arrive.parts)
+            return f"{_arrival(arrive)}{_ordered(arrive.sem, 'release', arrive.scope)}{expect}{times}", names
         case op.Transaction():
             verb = "expect_tx" if node.operation.bytes >= 0 else "complete_tx"
             return f"{verb} {abs(node.operation.bytes)}", node.operation.barrier

@@ -108,6 +108,13 @@ class Effects(NamedTuple):
         return alone and self.registers is None and not self.lands
 
     @property
+    def signals(self) -> tuple[op.Signal, ...]:
+        """What it does to one mbarrier after the other, all at once."""
+        if isinstance(self.signal, op.Arrive):
+            return self.signal.parts
+        return () if self.signal is None else (self.signal,)
+
+    @property
     def expected(self) -> list[tuple[Access, Hashable]]:
         """The reads that must find data of one tag; None is any data."""
         return [(one.access, tag) for one in self.begins if not one.access.write for tag in one.data]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
@@ -65,7 +65,8 @@ class Arrive(Yielded):
     """kind: "arrive", "drop" or "no_complete"; expect: bytes of arrive.expect_tx, or None for a plain arrive.
 
     count: the operand, or as many threads that arrive once each; with expect, each of them expects so many bytes. cta:
-    the CTA of the barrier, if it is another one (the .shared::cluster form); -1 for the thread's own.
+    the CTA of the barrier, if it is another one (the .shared::cluster form); -1 for the thread's own. also: where lanes
+    of one instruction arrive at several CTAs, the other barriers and their CTAs; all of them take effect together.
     """
 
     barrier: str
@@ -75,6 +76,16 @@ class Arrive(Yielded):
     cta: int = -1
     sem: ArriveSem = "release"
     scope: AnyScope = ""
+    also: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def parts(self) -> tuple[Arrive, ...]:
+        """One arrival for each CTA."""
+        if not self.also:
+            return (self,)
+        return tuple(
+            replace(self, barrier=name, cta=cta, also=()) for name, cta in ((self.barrier, self.cta), *self.also)
+        )
 
 
 @dataclass(frozen=True)

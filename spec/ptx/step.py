@@ -52,7 +52,8 @@ class Way(NamedTuple):
     people.
 
     kind: at a barrier of threads, "enters" it, to wait inside for the others; "completes" it; or "leaves" one that is
-    complete. completes: where it completes a phase, or a generation in which it does not wait.
+    complete. completes: where it completes a phase, or a generation in which it does not wait; completed: the same by
+    barrier, where it acts on several.
     """
 
     guard: Expr
@@ -62,3 +63,4 @@ class Way(NamedTuple):
     label: str = ""
     kind: WayKind = "step"
     completes: Expr = FALSE
+    completed: tuple[tuple[str, Expr], ...] = ()

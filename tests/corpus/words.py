@@ -117,11 +117,11 @@ class GridBarrier(Pipeline):
     def cta(self, me):
         for lap in range(2):
             yield self.part[me.cta].write(tag=lap)
-            if not (self.missing and lap == 1 and me.cta == 2):
+            if not (self.missing and lap == 1 and me.cta == 1):
                 yield self.count.red(sem="release")
-            target = 3 if self.resets else 3 * (lap + 1)
-            yield self.count.spin(at_least=target)
-            yield self.part[(me.cta + 1) % 3].read(tag=lap)
+            all_ctas = self.shape.size
+            yield self.count.spin(at_least=all_ctas if self.resets else all_ctas * (lap + 1))
+            yield self.part[(me.cta + 1) % all_ctas].read(tag=lap)
             yield self.cluster_arrive()
             yield self.cluster_wait()
 
@@ -193,7 +193,7 @@ CASES = [
     ("turnstile relaxed", SplitK(passes="relaxed"), {"race": "out"}, (SplitK(),)),
     ("turnstile skips", SplitK(twice=True), {"stale-read": "out", "deadlock": "cta"}, (SplitK(),)),
     ("grid barrier passed early", GridBarrier(resets=True), {"race": "part", "stale-read": "part"}, (GridBarrier(),)),
-    ("grid barrier short", GridBarrier(missing=True), {"deadlock": "cta"}, (GridBarrier(),)),
+    ("grid barrier short", GridBarrier(missing=True, cluster="2x1"), {"deadlock": "cta"}, (GridBarrier(),)),
     ("flag taken back", Polls(takes_back=True), {"deadlock": "consumer"}, (Polls(),)),
     ("tickets", Tickets(atomic=False), {"race": "done"}, (Tickets(),)),
 ]

@@ -195,7 +195,8 @@ def applicable(kernel: Kernel) -> tuple[str, ...]:
     for one in operations:
         concerned.update(properties_of(one))
     waited = {one.waits.barrier for one in effects if one.waits is not None}
-    arrives = {one.signal.barrier for one in effects if isinstance(one.signal, op.Arrive) and one.signal.count}
+    signals = [signal for one in effects for signal in one.signals]
+    arrives = {signal.barrier for signal in signals if isinstance(signal, op.Arrive) and signal.count}
     if kernel.rules.observation and not waited.isdisjoint(arrives):
         concerned.add("unobserved-phase")
     if kernel.rules.strict:

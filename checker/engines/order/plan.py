@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx import operations as op
@@ -29,6 +29,10 @@ class Use(NamedTuple):
     lasting: bool = False
     lands: int = -1
     raw: bool = False
+
+
+Left: TypeAlias = tuple[str, Hashable, tuple[str, ...]]
+"""(buffer, tag, buffers that hold nothing then)."""
 
 
 @dataclass(slots=True)
@@ -57,7 +61,7 @@ class Move:
     operation: op.Signal | op.Wait | None = None
     uses: tuple[Use, ...] = ()
     wants: tuple[tuple[str, Hashable], ...] = ()
-    leaves: tuple[tuple[str, Hashable, tuple[str, ...]], ...] = ()
+    leaves: tuple[Left, ...] = ()
     over_barriers: tuple[tuple[Access, int], ...] = ()
     over: tuple[tuple[int, bool], ...] = ()
     shows: tuple[Shown, ...] = ()
@@ -68,6 +72,8 @@ class Move:
     watched: Numbers = ()
     forgets: Numbers = ()
     forgot: Numbers = ()
+    parts: tuple[Move, ...] = ()
+    """Of an arrival at several CTAs, one for each."""
 
     def standing(self, node: Node) -> Move:
         """The same operation at another location."""
@@ -86,6 +92,7 @@ class Move:
             over_barriers=self.over_barriers,
             shows=self.shows,
             pieces=self.pieces,
+            parts=self.parts,
         )
 
     @property

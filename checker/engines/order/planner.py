@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from sm90_verify.engines.order.plan import BarrierUse, MeetingUse, Move, Numbers, Plan, Use
+from sm90_verify.engines.order.plan import BarrierUse, Left, MeetingUse, Move, Numbers, Plan, Use
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.flow import just_waited, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
@@ -104,8 +104,8 @@ class _Planner:
         effects = effects_of(node.operation)
         for copies, _ in effects.lands:
             self._use(copies.barrier).plain = False
-        if effects.signal is not None:
-            self._note_signal(self._use(effects.signal.barrier), effects.signal)
+        for signal in effects.signals:
+            self._note_signal(self._use(signal.barrier), signal)
         if effects.waits is not None:
             use = self._use(effects.waits.barrier)
             if not isinstance(effects.waits.phase, op.Token):
@@ -202,9 +202,9 @@ class _Planner:
                 return Move("token", node, thing=number, operation=op.Wait("", op.Token("")))
             return Move("wait", node, thing=number, operation=op.Wait("", int(phase)))
         if effects.signal is not None:
-            kind, far, alike = _signal(effects.signal)
-            number = self.numbers[effects.signal.barrier]
-            return Move(kind, node, thing=number, far=far, operation=alike, uses=uses, leaves=leaves)
+            first, *more = [self._signalling(node, signal, uses, leaves) for signal in effects.signals]
+            first.parts = (first, *more) if more else ()
+            return first
         if effects.lands:
             (copies, _), *_ = effects.lands
             lost = op.Transaction("", -(copies.bytes // copies.pieces))
@@ -224,6 +224,10 @@ class _Planner:
         kind = "fence" if effects.shows else "access"
         return Move(kind, node, uses=uses, wants=_wants(effects), leaves=leaves, shows=effects.shows)
 
+    def _signalling(self, node: Node, signal: op.Signal, uses: tuple[Use, ...], leaves: tuple[Left, ...]) -> Move:
+        kind, far, alike = _signal(signal)
+        return Move(kind, node, thing=self.numbers[signal.barrier], far=far, operation=alike, uses=uses, leaves=leaves)
+
     def _used(self, program: Program, begun: Begun, lands: dict[Access, int]) -> Use:
         access = begun.access
         return Use(
@@ -240,7 +244,7 @@ class _Planner:
     def _meeting(self, program: Program, operation: op.Operation) -> int:
         return list(self.meetings).index(meeting_of(program, operation) or "")
 
-    def _leave(self, access: Access, tag: Hashable) -> tuple[str, Hashable, tuple[str, ...]]:
+    def _leave(self, access: Access, tag: Hashable) -> Left:
         others = [
             region.object
             for region in self.kernel.layout.regions

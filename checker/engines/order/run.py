@@ -84,7 +84,9 @@ class Run(Progress):
                 memory.access(self, role, move)
                 lifetime.must_be_dead(self, role, move)
             case "signal":
-                signals.contribute(self, role, move)
+                for part in move.parts or (move,):
+                    if not self.halted:
+                        signals.contribute(self, role, part)
             case "wait":
                 if not signals.wait(self, role, move):
                     return False
