@@ -9,7 +9,8 @@ from functools import cache
 import pytest
 from corpus_table import CASES, LEFT_OUT, MODULES, Case
 
-from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
+from sm90_verify.engines.search.exploration import Exploration, is_undetermined
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.result import PROPERTIES
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from programs import Ring, explored, operations, program
 
-from sm90_verify.engines.search.explore import is_undetermined
+from sm90_verify.engines.search.exploration import is_undetermined
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline

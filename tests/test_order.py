@@ -13,7 +13,8 @@ from random_programs import soup
 from sm90_verify.counterexample.trace import shows_again
 from sm90_verify.engines.order import Outcome, order
 from sm90_verify.engines.order.schedule import confirm, trace_of
-from sm90_verify.engines.search.explore import explore, is_undetermined
+from sm90_verify.engines.search.exploration import is_undetermined
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.cutlass.catalogue import kernels, rows
 from sm90_verify.spec.cutlass.classes import TmaAsync

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from programs import Ring, explored, operations, program
 
-from sm90_verify.engines.search.explore import explore, is_undetermined
+from sm90_verify.engines.search.exploration import is_undetermined
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline

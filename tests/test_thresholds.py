@@ -13,7 +13,8 @@ from corpus.parity import ConstantPhaseOnGuard, FewerBarriersThanLoads, ParityRe
 from corpus.registers import MoreThanThePool
 from corpus.trips import LoadsMoreThanItReads
 
-from sm90_verify.engines.search.explore import explore, is_undetermined
+from sm90_verify.engines.search.exploration import is_undetermined
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
+from sm90_verify.engines.search.exploration import Exploration, is_undetermined
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline

@@ -210,7 +210,7 @@ class _Compiler:
             need = (change.registers - self.kernel.registers_at(node)) * program.me.threads
             illegal += never_granted(program.name, self.v.free[program.home], need, over)
         if choice is not None:
-            illegal.append(self.v.shared[f"choice {choice.name}"].too_far(program.name))
+            illegal.append(self.v.shared[f"choice {choice.name}"].held_up(program.name, len(choice.options)))
         ends = node.operation is None and not node.loop
         if ends and self.kernel.rules.strict and node.held.stores():
             illegal.append(READ_AT_EXIT.unmet(role=program.name))

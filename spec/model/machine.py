@@ -11,14 +11,17 @@ action or a location is, and of what, is said by typed fields (`kind`, `of`, `ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.ptx.expr import FALSE, Expr
 
 LIMIT = "limit"
-"""The property of a check that bounds the model itself: when it fires, the verdict is undetermined, never proved."""
+"""The property of a check that bounds the model itself. Where a state violates it, nothing behind the state is known.
+Where a step does, always, more may happen behind the step than really can: whoever looks for violations does not follow
+it, and whoever proves something does (`Machine.beyond`).
+"""
 
 COPIES = "copies"
 """Who lands bulk copies, in traces and names of actions; they are no role."""
@@ -126,6 +129,11 @@ class Action(NamedTuple):
     kind: ActionKind = "step"
     lands: int | None = None
     """The number in `Structure.copies` of the copy that lands, or of which a piece does."""
+
+    @property
+    def beyond(self) -> str:
+        """Why the step is beyond what the model knows; "" if it is not."""
+        return next((check.because for check in self.checks if check.property == LIMIT), "")
 
 
 LocationKind = Literal[
@@ -267,6 +275,14 @@ class Machine:
     def of_kind(self, kind: VariableKind) -> tuple[Variable, ...]:
         """The variables of a kind, in declaration order."""
         return tuple(variable for variable in self.variables if variable.kind == kind)
+
+    def beyond(self) -> Machine:
+        """The machine of which steps beyond what the model knows are followed."""
+        actions = [
+            action._replace(checks=tuple(check for check in action.checks if check.property != LIMIT))
+            for action in self.actions
+        ]
+        return replace(self, actions=tuple(actions))
 
     def landing(self, action: Action) -> CopyInfo | None:
         """The copy that an action lands, or of which it lands a piece."""

@@ -183,6 +183,9 @@ class Signals:
         """The decision has been made, or the phase that the wait is for has just completed, so that it passes."""
         if node.loop:
             return self.v.shared[f"loop {node.loop}"].settled(program.name)
+        if isinstance(node.operation, op.Choose):
+            choice = node.operation
+            return self.v.shared[f"choice {choice.name}"].settled(program.name, len(choice.options))
         if isinstance(node.operation, op.Wait) and node.operation.kind == "wait":
             wait = node.operation
             passed = self.just_waited[program.name][node.successors[None]]

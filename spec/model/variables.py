@@ -7,7 +7,7 @@ from typing import Literal
 
 from sm90_verify.spec.model.accesses import Flight
 from sm90_verify.spec.model.barrier_plans import BarrierPlan, plans_of
-from sm90_verify.spec.model.decisions import Shared
+from sm90_verify.spec.model.decisions import Shared, choices_kept, iterations_kept
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Variable, VariableKind
@@ -19,8 +19,6 @@ from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.thread_barriers import CLUSTER_WIDTH, THREADS_WIDTH, ThreadBarrier
 
-HISTORY = 6
-"""Shared choices that are remembered for roles that have not read them yet."""
 AGE_WIDTH = 2
 """Bits of the phases since a token's arrival: 2 is too old already, and more are held at 3."""
 
@@ -253,41 +251,40 @@ class Variables:
                 options[node.operation.name] = max(options.get(node.operation.name, 0), len(node.operation.options))
         self.shared: dict[str, Shared] = {}
         for name, roles in loops.items():
-            width = (4 * self.kernel.depth + 8).bit_length() if len(roles) > 1 else 1
-            behind = self._behind(name, roles, width, "iterations behind")
+            most = iterations_kept(self.kernel.depth) if len(roles) > 1 else 0
+            behind = self._behind(name, roles, most, "iterations behind")
             about = f"the number of iterations of loop {name!r} is decided"
             stopped = self._new(f"loop.{name}.ended", 1, 0, about, kind="ended", of=name)
-            self.shared[f"loop {name}"] = Shared(behind, (), stopped)
+            self.shared[f"loop {name}"] = Shared(f"iterations of {name!r}", behind, most, (), stopped)
         for name, roles in choices.items():
-            behind = self._behind(name, roles, 3, "choices behind")
-            history: tuple[Field, ...] = ()
-            if len(roles) > 1:
-                bits = max(1, (options[name] - 1).bit_length())
-                about = "choice {!r}, {} before the last"
-                history = tuple(
-                    self._new(
-                        f"choice.{name}.{age}",
-                        bits,
-                        0,
-                        about.format(name, age),
-                        kind="chosen",
-                        of=name,
-                        index=age,
-                        ghost=True,
-                    )
-                    for age in range(HISTORY)
+            most = choices_kept(self.kernel.depth) if len(roles) > 1 else 0
+            behind = self._behind(name, roles, most, "choices behind")
+            bits = max(1, (options[name] - 1).bit_length())
+            about = "choice {!r}, {} before the last"
+            history = tuple(
+                self._new(
+                    f"choice.{name}.{age}",
+                    bits,
+                    0,
+                    about.format(name, age),
+                    kind="chosen",
+                    of=name,
+                    index=age,
+                    ghost=True,
                 )
-            self.shared[f"choice {name}"] = Shared(behind, history)
+                for age in range(most)
+            )
+            self.shared[f"choice {name}"] = Shared(f"choices of {name!r}", behind, most, history, options=options[name])
 
     def _behind(
-        self, name: str, roles: Iterable[str], width: int, kind: Literal["iterations behind", "choices behind"]
+        self, name: str, roles: Iterable[str], most: int, kind: Literal["iterations behind", "choices behind"]
     ) -> dict[str, Field]:
         what = "iterations" if kind == "iterations behind" else "choices"
         about = "how many {} of {!r} {} is behind the most advanced role"
         return {
             role: self._new(
                 f"behind.{role}.{name}",
-                width,
+                (most + 1).bit_length(),
                 0,
                 about.format(what, name, role),
                 kind=kind,

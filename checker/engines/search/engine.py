@@ -6,7 +6,8 @@ from typing import Literal
 
 from sm90_verify.engines.engine import Answer, Bound, Question
 from sm90_verify.engines.search.bounds import memory_bound
-from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
+from sm90_verify.engines.search.exploration import Exploration, is_undetermined
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.shown import finding
 from sm90_verify.spec.model.machine import COPIES, LIMIT, Machine
 
@@ -30,17 +31,21 @@ class SearchEngine:
         quick = None
         if question.reduced:
             quick = explore(machine, limit=limit, timeout=timeout, memory=memory, stop_at_first=True, reduced=True)
-        if quick is not None and not quick.violations:
+        if quick is not None and not quick.violations and not quick.open:
             exploration = quick
         else:
             limit = limit if quick is None else limit or REFINED
             exploration = explore(machine, limit=limit, timeout=timeout, memory=memory, enough=ENOUGH)
-        why = is_undetermined(exploration) or _vacuous(machine, exploration)
+        vacuous = _vacuous(machine, exploration)
+        lost = quick.beyond if quick is not None and quick.open and not exploration.complete else ""
         known = {} if quick is None or exploration.complete else quick.violations
         violations = {**known, **exploration.violations}
         return Answer(
             self.name,
-            tuple(finding(machine, property, violations, why) for property in asked),
+            tuple(
+                finding(machine, property, violations, lost or is_undetermined(exploration, property) or vacuous)
+                for property in asked
+            ),
             tuple(_notes(machine, exploration)),
             exploration.states,
             exploration.transitions,

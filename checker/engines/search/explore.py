@@ -11,36 +11,17 @@ import sys
 import time
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from sm90_verify.engines.search.bounds import SearchBounds
 from sm90_verify.engines.search.exchange import Exchange, Takes
+from sm90_verify.engines.search.exploration import Exploration, with_all
 from sm90_verify.engines.search.packed import PackedMachine, Successors, Violations, pack
-from sm90_verify.engines.search.reached import Steps, movers_later, never_taken
+from sm90_verify.engines.search.reached import Steps, kinds_of, movers_later, movers_surely, never_taken
 from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import LIMIT, Check, Machine
 from sm90_verify.spec.model.spinning import spinning
 from sm90_verify.spec.model.words import listed
 from sm90_verify.spec.ptx.needs import GOES_ON
-
-
-@dataclass
-class Exploration:
-    """What a search found. `complete`: every reachable state was visited; otherwise `ran_out` says what ran out.
-
-    halted: properties of steps that were not followed, behind which nothing is known.
-    """
-
-    states: int = 0
-    transitions: int = 0
-    depth: int = 0
-    complete: bool = False
-    ran_out: str = ""
-    seconds: float = 0.0
-    violations: dict[str, Violation] = field(default_factory=dict)
-    halted: list[str] = field(default_factory=list)
-    unreached: tuple[int, ...] = ()
-    finished: bool = False
 
 
 def explore(
@@ -54,25 +35,34 @@ def explore(
     reduced: bool = False,
 ) -> Exploration:
     """Visits all states, or up to `limit` states, `timeout` seconds or `memory` bytes of resident memory (0: no bound).
+    Where steps lead beyond what the machine knows, they are followed once everything else has been visited.
 
     enough: after the first violation, how many more states to visit in search of violations of other properties.
     reduced: leave out schedules as engines.search.reduction and engines.search.symmetry argue; then only whether
     something is violated means anything.
     """
-    search = Search(pack(machine, exchange=reduced), SearchBounds(limit, timeout, memory), stop_at_first)
-    search.reduced, search.enough = reduced, enough
-    return search.run()
+
+    def search(beyond: bool, seconds: float) -> Exploration:
+        packed = pack(machine, exchange=reduced, beyond=beyond)
+        one = Search(packed, SearchBounds(limit, seconds, memory), stop_at_first)
+        one.reduced, one.enough, one.beyond = reduced, enough, beyond
+        return one.run()
+
+    known = search(False, timeout)
+    if not known.beyond or not known.complete:
+        return known
+    return with_all(machine, known, search(True, max(timeout - known.seconds, 1e-9) if timeout else 0.0))
 
 
 class Search:
     """One search. hurried: the actions that were prompt somewhere; left_flying: some state was left without its copies
-    landing.
+    landing. beyond: steps beyond what the machine knows are followed; put_off: states where some were not.
     """
 
     def __init__(self, packed: PackedMachine, bounds: SearchBounds, stop_at_first: bool) -> None:
         self.packed, self.bounds = packed, bounds
         self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
-        self.stop_after = 0
+        self.beyond, self.stop_after = False, 0
         self.hurries = [(*role, tests) for role, tests in zip(packed.roles, packed.prompt, strict=True)]
         self.out: Successors = []
         self.order: list[int] = [packed.initial]
@@ -82,6 +72,9 @@ class Search:
         self.edges = array("I")
         self.edge_movers = array("Q")
         self.edge_exchanges = array("I")
+        self.edge_kinds = array("I")
+        self.kinds = kinds_of(packed.machine)
+        self.put_off: set[int] = set()
         self.exchanges: dict[Takes, int] = {}
         self.exchange = Exchange(packed)
         numbers = {role.name: 1 << number for number, role in enumerate(packed.machine.roles)}
@@ -152,7 +145,7 @@ class Search:
             if bad:
                 halted, refused = self._record(bad, position)
                 bad.clear()
-                if self.stop_at_first:
+                if self.stop_at_first and self.result.violations:
                     return "the search was asked to stop at the first violation"
                 if halted:
                     offsets.append(len(edges))
@@ -176,6 +169,8 @@ class Search:
                     via.append(action)
                 edges.append(known)
                 edge_movers.append(movers)
+                if self.beyond:
+                    self.edge_kinds.append(self.kinds[action])
                 taken[action] = 1
             offsets.append(len(edges))
             position += 1
@@ -243,6 +238,11 @@ class Search:
         halted = refused = False
         for number, action in bad:
             check = self.packed.checks[number]
+            if check.property == LIMIT and action >= 0:
+                self.result.beyond = self.result.beyond or check.because
+                self.put_off.add(position)
+                refused = True
+                continue
             if check.halts and check.property not in self.result.halted:
                 self.result.halted.append(check.property)
             halted |= check.halts and action < 0
@@ -307,10 +307,12 @@ class Search:
         """
         if self.result.halted:  # a step that was not followed may be what keeps the role from running
             return
-        steps = Steps(self.offsets, self.edges, self.edge_movers, self.edge_exchanges, tuple(self.exchanges))
+        takes = tuple(self.exchanges)
+        steps = Steps(self.offsets, self.edges, self.edge_movers, self.edge_exchanges, takes, self.edge_kinds)
         everyone = (1 << len(self.packed.machine.roles)) - 1
+        later = movers_surely(steps, everyone) if self.beyond else movers_later(steps, everyone, self.put_off)
         found: tuple[tuple[bool, bool], int, tuple[int, ...]] | None = None
-        for position, can in enumerate(movers_later(steps, everyone)):
+        for position, can in enumerate(later):
             if can == everyone:
                 continue
             stuck = tuple(role for role in self._unfinished(self.order[position]) if not can >> role & 1)
@@ -337,14 +339,3 @@ class Search:
         for agent in self.packed.agents:
             agent(self.order[position], out, [])
         return bool(out)
-
-
-def is_undetermined(exploration: Exploration) -> str:
-    """Why the exploration decides nothing beyond what it found, or nothing."""
-    if not exploration.complete:
-        return exploration.ran_out
-    if LIMIT in exploration.violations:
-        return exploration.violations[LIMIT].because
-    if exploration.halted:
-        return f"what follows a violation of {listed(exploration.halted)} is undefined and was not explored"
-    return ""

@@ -177,8 +177,12 @@ class _Writer:
         return number
 
 
-def pack(machine: Machine, *, exchange: bool = False) -> PackedMachine:
-    """Generates and compiles the code of a machine. exchange: look for interchangeable roles."""
+def pack(machine: Machine, *, exchange: bool = False, beyond: bool = False) -> PackedMachine:
+    """Generates and compiles the code of a machine. exchange: look for interchangeable roles. beyond: follow the steps
+    that are beyond what the machine knows.
+    """
+    whole_machine = machine
+    machine = machine.beyond() if beyond else machine
     groups = find_groups(machine) if exchange else ()
     writer = _Writer(machine, groups)
     by_place: dict[tuple[str, int | None], list[tuple[int, Action]]] = {}
@@ -207,7 +211,7 @@ def pack(machine: Machine, *, exchange: bool = False) -> PackedMachine:
     exec(compile("\n".join(writer.lines), f"<{machine.name}>", "exec"), space)
     initial = sum(variable.initial << writer.shifts[variable.name][0] for variable in machine.variables)
     return PackedMachine(
-        machine,
+        whole_machine,
         initial,
         tuple(writer.checks),
         writer.shifts,

@@ -13,7 +13,8 @@ from sm90_verify.counterexample.trace import make_trace
 from sm90_verify.engines.check import check, check_machine
 from sm90_verify.engines.search.bounds import memory_bound
 from sm90_verify.engines.search.engine import ENOUGH
-from sm90_verify.engines.search.explore import explore, is_undetermined
+from sm90_verify.engines.search.exploration import is_undetermined
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.evidence.claims.claim import Point
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Definition, Finding, Result, Trace
 from sm90_verify.spec.language import walk

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from sm90_verify.engines.search.explore import explore, is_undetermined
+from sm90_verify.engines.search.exploration import is_undetermined
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.evidence.hardware.cases import Case
 from sm90_verify.gpu.directed import deadlock_directions, race_directions, with_turns_of, wrong_data
 from sm90_verify.gpu.executor import Executor

@@ -18,7 +18,8 @@ from typing import Any
 from sm90_verify.counterexample.trace import make_trace
 from sm90_verify.engines.order import order
 from sm90_verify.engines.order.run import Run
-from sm90_verify.engines.search.explore import Exploration, explore, is_undetermined
+from sm90_verify.engines.search.exploration import Exploration, is_undetermined
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.evidence.mutation.behaviour import (
     CONTENTS,
     HARDWARE,
