@@ -200,7 +200,7 @@ def deepen(
             break
         if stop_at_first and result.violations:
             break
-        if afterthought and result.violations:
+        if afterthought and result.violations.keys() - {LIMIT}:
             spent = time.perf_counter() - start
             timeout = min(timeout or spent + afterthought, max(2 * spent, spent + afterthought))
             afterthought = 0.0

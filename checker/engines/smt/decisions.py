@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise, permutations
 from math import gcd
+from typing import NamedTuple
 
 from sm90_verify.engines.smt.tables import (
     Candidate,
@@ -20,6 +21,9 @@ from sm90_verify.engines.smt.tables import (
 from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.machine import Action
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, all_of, any_of, fields_of, where
+
+MOST_AGES = 6
+"""How many of a role's last choices are told apart: every one more doubles the ways to a location."""
 
 
 def loop_candidates(model: TabledMachine) -> Iterable[Candidate]:
@@ -105,29 +109,74 @@ def _reading(graph: Graph, name: str) -> list[int]:
 
 
 def choice_candidates(model: TabledMachine) -> Iterable[Candidate]:
-    """What a role has chosen is in the history, as far back as the role is behind."""
+    """What a role has chosen is in the history for as long as somebody has yet to read it, and what two roles have
+    chosen last is the same, as far as they are apart.
+    """
     chosen_by_age = model.machine.of_kind("chosen")
     for choice in dict.fromkeys(variable.of for variable in chosen_by_age):
         behind = model.by_role("choices behind", choice)
         history = [model.fields[variable.name] for variable in chosen_by_age if variable.of == choice]
         yield Candidate("choices", f"somebody leads {choice}", any_of(field == 0 for field in behind.values()))
         yield from _bounds("choices", behind)
-        counts = {}
+        counts: dict[str, tuple[tuple[int, ...], int]] = {}
+        answers: dict[str, list[_Answers]] = {}
         for role, field in behind.items():
+            yield Candidate("choices", f"{role} has lost {choice} or not", field <= len(history) + 1)
             graph = model.graphs[role]
             heads = frozenset(_reading(graph, field.name))
             counts[role] = count_along(graph, _one_at(heads))
-            chosen = recent_along(graph, len(history), _answers(graph, heads))
-            for age in range(len(history)):
-                past = [place for place, recent in enumerate(chosen) if all(len(one) > age for one in recent)]
-                answers = [frozenset(one[age] for one in recent if len(one) > age) for recent in chosen]
-                known: Expr = FALSE
+            chosen = recent_along(graph, min(len(history), MOST_AGES), _answers(graph, heads))
+            answers[role] = [_of_age(chosen, age) for age in range(min(len(history), MOST_AGES))]
+            others = [other for name, other in behind.items() if name != role]
+            for age, (past, given) in enumerate(answers[role]):
+                known = [~in_locations(graph.counter, past)]
                 for distance, entry in enumerate(history[age:]):
-                    if distance < 1 << field.width:
-                        known = known | (field == distance) & lookup_all(graph.counter, answers, entry)
-                about = f"{role} chose {choice}, {age} before its last"
-                yield Candidate("choices", about, ~in_locations(graph.counter, past) | known)
+                    unread = any_of(_between(other, distance + age + 1, len(history)) for other in others)
+                    known.append((field == distance) & (~unread | lookup_all(graph.counter, given, entry)))
+                known.append(field >= len(history) - age)
+                yield Candidate("choices", f"{role} chose {choice}, {age} before its last", any_of(known))
+        yield from _alike(model, choice, behind, answers)
         yield from _in_step("choices", model, behind, counts)
+
+
+class _Answers(NamedTuple):
+    """places: locations to which every way has so many choices. given: by location, which it may have been."""
+
+    places: list[int]
+    given: list[frozenset[int]]
+
+
+def _of_age(chosen: Sequence[frozenset[tuple[int, ...]]], age: int) -> _Answers:
+    places = [place for place, recent in enumerate(chosen) if all(len(one) > age for one in recent)]
+    return _Answers(places, [frozenset(one[age] for one in recent if len(one) > age) for recent in chosen])
+
+
+def _between(field: Field, least: int, most: int) -> Expr:
+    return FALSE if least > most else (field >= least) & (field <= most)
+
+
+def _alike(
+    model: TabledMachine, choice: str, behind: dict[str, Field], answers: dict[str, list[_Answers]]
+) -> Iterable[Candidate]:
+    """Of two roles so many choices apart, one has made the choice so many before its last that the other made last."""
+    for one, other in permutations(behind, 2):
+        counters = model.graphs[one].counter, model.graphs[other].counter
+        (places, given), *_ = answers[other]
+        for apart, (before, earlier) in enumerate(answers[one]):
+            if not apart and one > other:
+                continue
+            distance = any_of(
+                (behind[one] == own) & (behind[other] == own + apart) for own in range(len(answers[one]) - apart)
+            )
+            past = in_locations(counters[0], before) & in_locations(counters[1], places)
+            numbers = sorted(frozenset[int]().union(*earlier, *given))
+            same = any_of(
+                in_locations(counters[0], [place for place, found in enumerate(earlier) if number in found])
+                & in_locations(counters[1], [place for place, found in enumerate(given) if number in found])
+                for number in numbers
+            )
+            about = f"{other} chose {choice} as {one} did, {apart} before its last"
+            yield Candidate("choices", about, ~distance | ~past | same)
 
 
 def _one_at(heads: frozenset[int]) -> Callable[[Action], int]:

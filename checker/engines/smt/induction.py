@@ -27,7 +27,7 @@ from sm90_verify.engines.smt.unroll import relation
 from sm90_verify.engines.smt.walk import Walk, walk
 from sm90_verify.engines.violation import Violation
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
-from sm90_verify.spec.model.machine import Check, Machine
+from sm90_verify.spec.model.machine import LIMIT, Check, Machine
 
 LARGEST_K = 3
 SHARE_FOR_INVARIANTS = 0.7
@@ -87,12 +87,13 @@ class _Prover:
         self.covered = covered
         self.start = time.perf_counter()
         self.wanted = wanted
-        self.halting = list(dict.fromkeys(check.property for check in _all_checks(machine) if check.halts))
+        self.halting = list(dict.fromkeys(check.property for check in _all_checks(machine.beyond()) if check.halts))
         self.asked = list(dict.fromkeys((*wanted, *self.halting)))
+        self.beyond = [LIMIT] if any(action.beyond for action in machine.actions) else []
         self.found: dict[str, Violation] = {}
         self.moved = False
         self.result = Proof()
-        self.step = relation(machine, ordered=False)
+        self.step = relation(machine.beyond(), ordered=False)
         self.unrolling: Unrolling | None = None
 
     def remaining(self) -> float:
@@ -207,7 +208,7 @@ class _Prover:
         """
         z3 = z3_module()
         for k in range(1, LARGEST_K + 1):
-            found = self._bounded([name], k, min(self.remaining(), self.timeout / 10))
+            found = self._bounded([name, *self.beyond], k, min(self.remaining(), self.timeout / 10))
             if found.depth < k or found.violations:
                 return False
             unrolling = Unrolling(self.step, tuple(terms), initial=False)
@@ -231,7 +232,8 @@ class _Prover:
         """Notes the actions that no walk has taken: the invariants may say that they can never be taken."""
         z3 = z3_module()
         memo: dict[int, Term] = {}
-        unseen = [index for index, times in enumerate(seen.taken) if not times]
+        known = [not action.beyond for action in self.machine.actions]
+        unseen = [index for index, times in enumerate(seen.taken) if known[index] and not times]
         dead = []
         for index in unseen:
             if self.remaining() <= 0:
@@ -256,10 +258,10 @@ class _Prover:
     def _refute(self, depth: int, seconds: float) -> None:
         """Looks for violations of all properties that matter; if every schedule ends, what was not found is
         proved."""
-        asked = [name for name in self.asked if name not in self.found]
+        asked = [name for name in dict.fromkeys((*self.asked, *self.beyond)) if name not in self.found]
         found = self._bounded(asked, min(depth, self.depth), seconds)
         self.result.depth = max(self.result.depth, found.depth)
-        if found.complete and self.moved:
+        if found.complete and self.moved and LIMIT not in self.found:
             self.result.notes.append(f"every schedule ends within {found.depth} steps")
             for name in self._open():
                 self.result.verdicts[name] = PROVED

@@ -46,7 +46,7 @@ def compile_tests(machine: Machine, conditions: Sequence[Expr]) -> Callable[[Sta
 
 
 def walk(machine: Machine, *, seconds: float = 5.0, runs: int = 400, steps: int = 1200) -> Walk:
-    """Walks until every action was taken, or for so many seconds, runs and steps per run."""
+    """Walks until every action that the model knows all about was taken, or for so many seconds, runs and steps."""
     return _Walker(machine).run(time.perf_counter() + seconds, runs, steps)
 
 
@@ -56,6 +56,7 @@ class _Walker:
         self.leaving = _leaving(machine)
         self.order = {variable.name: number for number, variable in enumerate(machine.variables)}
         self.counters = [self.order[role.counter] for role in machine.roles]
+        self.known = [index for index, action in enumerate(machine.actions) if not action.beyond]
         self.by_place: dict[tuple[int, int], list[int]] = {}
         self.agents: list[int] = []
         numbers = {role.name: number for number, role in enumerate(machine.roles)}
@@ -126,7 +127,7 @@ class _Walker:
                     visited[role].add(state[counter])
             ends = [role.locations[state[c]].final for role, c in zip(self.machine.roles, self.counters, strict=True)]
             result.rounds |= bool(path) and all(e or a for e, a in zip(ends, again, strict=True))
-            if time.perf_counter() > deadline or (result.rounds and all(taken)):
+            if time.perf_counter() > deadline or (result.rounds and all(taken[index] for index in self.known)):
                 break
         result.states = list(seen)
         result.taken = taken
