@@ -52,17 +52,19 @@ from sm90_verify.spec.ptx.thread_barriers import (
 )
 
 
-def compile_kernel(kernel: Kernel) -> Machine:
-    """The Machine of a kernel."""
-    return _Compiler(kernel).machine()
+def compile_kernel(kernel: Kernel, *, kept: int | None = None) -> Machine:
+    """The Machine of a kernel. kept: the most shared decisions that it remembers for who has not read them (default: as
+    many as the kernel's rings ask for).
+    """
+    return _Compiler(kernel, kept).machine()
 
 
 class _Compiler:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, kept: int | None) -> None:
         self.kernel, self.programs = kernel, kernel.programs
         self.actions: list[Action] = []
         self.names: set[str] = set()
-        self.v = Variables(kernel)
+        self.v = Variables(kernel, kept)
         self.signals = Signals(self.v)
         self.causality = Causality(self.v) if is_needed(kernel) else None
         self.closed = closed_meetings(kernel.programs)

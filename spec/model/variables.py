@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sized
 from typing import Literal
 
 from sm90_verify.spec.model.accesses import Flight
@@ -31,8 +31,8 @@ class Variables:
     kind of copy.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel, self.programs = kernel, kernel.programs
+    def __init__(self, kernel: Kernel, kept: int | None = None) -> None:
+        self.kernel, self.programs, self.kept = kernel, kernel.programs, kept
         self.all: list[Variable] = []
         self.names: set[str] = set()
         self.plans = plans_of(kernel)
@@ -251,13 +251,13 @@ class Variables:
                 options[node.operation.name] = max(options.get(node.operation.name, 0), len(node.operation.options))
         self.shared: dict[str, Shared] = {}
         for name, roles in loops.items():
-            most = iterations_kept(self.kernel.depth) if len(roles) > 1 else 0
+            most = self._most(iterations_kept(self.kernel.depth), roles)
             behind = self._behind(name, roles, most, "iterations behind")
             about = f"the number of iterations of loop {name!r} is decided"
             stopped = self._new(f"loop.{name}.ended", 1, 0, about, kind="ended", of=name)
             self.shared[f"loop {name}"] = Shared(f"iterations of {name!r}", behind, most, (), stopped)
         for name, roles in choices.items():
-            most = choices_kept(self.kernel.depth) if len(roles) > 1 else 0
+            most = self._most(choices_kept(self.kernel.depth), roles)
             behind = self._behind(name, roles, most, "choices behind")
             bits = max(1, (options[name] - 1).bit_length())
             about = "choice {!r}, {} before the last"
@@ -275,6 +275,12 @@ class Variables:
                 for age in range(most)
             )
             self.shared[f"choice {name}"] = Shared(f"choices of {name!r}", behind, most, history, options=options[name])
+
+    def _most(self, needed: int, roles: Sized) -> int:
+        """How many decisions that these roles share are remembered."""
+        if len(roles) == 1:
+            return 0
+        return needed if self.kept is None else min(needed, self.kept)
 
     def _behind(
         self, name: str, roles: Iterable[str], most: int, kind: Literal["iterations behind", "choices behind"]

@@ -33,25 +33,26 @@ def explore(
     stop_at_first: bool = False,
     enough: int = 0,
     reduced: bool = False,
+    known: bool = False,
 ) -> Exploration:
     """Visits all states, or up to `limit` states, `timeout` seconds or `memory` bytes of resident memory (0: no bound).
     Where steps lead beyond what the machine knows, they are followed once everything else has been visited.
 
     enough: after the first violation, how many more states to visit in search of violations of other properties.
     reduced: leave out schedules as engines.search.reduction and engines.search.symmetry argue; then only whether
-    something is violated means anything.
+    something is violated means anything. known: stop where a step leads beyond what the machine knows.
     """
 
     def search(beyond: bool, seconds: float) -> Exploration:
         packed = pack(machine, exchange=reduced, beyond=beyond)
         one = Search(packed, SearchBounds(limit, seconds, memory), stop_at_first)
-        one.reduced, one.enough, one.beyond = reduced, enough, beyond
+        one.reduced, one.enough, one.beyond, one.stop_beyond = reduced, enough, beyond, known
         return one.run()
 
-    known = search(False, timeout)
-    if not known.beyond or not known.complete:
-        return known
-    return with_all(machine, known, search(True, max(timeout - known.seconds, 1e-9) if timeout else 0.0))
+    first = search(False, timeout)
+    if not first.beyond or not first.complete:
+        return first
+    return with_all(machine, first, search(True, max(timeout - first.seconds, 1e-9) if timeout else 0.0))
 
 
 class Search:
@@ -62,7 +63,7 @@ class Search:
     def __init__(self, packed: PackedMachine, bounds: SearchBounds, stop_at_first: bool) -> None:
         self.packed, self.bounds = packed, bounds
         self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
-        self.beyond, self.stop_after = False, 0
+        self.beyond, self.stop_beyond, self.stop_after = False, False, 0
         self.hurries = [(*role, tests) for role, tests in zip(packed.roles, packed.prompt, strict=True)]
         self.out: Successors = []
         self.order: list[int] = [packed.initial]
@@ -147,6 +148,8 @@ class Search:
                 bad.clear()
                 if self.stop_at_first and self.result.violations:
                     return "the search was asked to stop at the first violation"
+                if self.stop_beyond and self.result.beyond:
+                    return self.result.beyond
                 if halted:
                     offsets.append(len(edges))
                     position += 1

@@ -7,7 +7,8 @@ reduction. The argument is that a schedule that violates something can be rearra
 reduced search visits, and that wherever the rearranged one behaves differently, it violates something too.
 
 Prompt steps. Where one of these can be taken, it is the only one that is explored:
-  - a decision of the trip-count loop that has already been made by another role: nothing can change it any more;
+  - a decision of the trip-count loop, or a choice, that has already been made by another role and is not lost: nothing
+    can change it any more;
   - an access, fence or group operation that follows another one of the same role with nothing in between that another
     role can notice. Other roles count the accesses of the whole chain as about to start from its first location on
     (spec.model.accesses, `Spot.next`), so what conflicts with a later one is seen where the role stands at the first,
@@ -45,8 +46,8 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
     one to come later. Leaving a completed one: the role's flag stays as it is until the role arrives again.
 Where relaxed or scoped operations order less than all (spec.model.causality), nothing is left out. Where a CTA has to
 be shown to run (`met` is False), the first step of a role is not prompt: others may find that the
-CTA has not begun. No cycle consists of prompt steps alone: locations where that could happen are not prompt. So nothing
-is put off for ever.
+CTA has not begun. No cycle consists of prompt steps alone, for ever: locations where that could happen are not prompt.
+(With every decision that a role reads there is one less that it has not read.) So nothing is put off for ever.
 
 Lazy copies. A copy that signals a `balanced` barrier b lands only where some role stands at an operation on b other
 than an arrival or a copy, or has only just waited there, or where nothing else can happen. An expect_tx counts only
@@ -162,10 +163,14 @@ def _prompt_locations(
 ) -> tuple[Expr, ...]:
     before: list[list[int]] = [[] for _ in role.locations]
     after: list[list[int]] = [[] for _ in role.locations]
+    again: list[list[int]] = [[] for _ in role.locations]
+    behind = {v.name for v in machine.variables if v.kind in ("iterations behind", "choices behind")}
     for action in machine.actions:
         if action.role == role.name and action.location is not None and action.target is not None:
             before[action.target].append(action.location)
             after[action.location].append(action.target)
+            if not action.beyond and behind.isdisjoint(name for name, _ in action.updates):
+                again[action.location].append(action.target)
     prompt: list[Expr] = []
     for index, place in enumerate(role.locations):
         chained = bool(before[index]) and all(role.locations[other].kind == "local" for other in before[index])
@@ -181,7 +186,7 @@ def _prompt_locations(
             prompt.append(arrivals.get((role.name, index), FALSE))
         else:
             prompt.append(place.settled)
-    _break_cycles(prompt, after)
+    _break_cycles(prompt, again)
     return tuple(prompt)
 
 
