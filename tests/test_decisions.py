@@ -197,7 +197,8 @@ def test_a_role_that_depends_on_lost_decisions_is_undetermined_and_says_what_to_
     result = check(Depends())
     assert result.verdict == UNDETERMINED
     note = next(finding.note for finding in result.findings if finding.id == "deadlock")
-    assert "(choices of 'tile')" in note and "trips=2 decides it" in note
+    assert note.startswith("consumer can be more than 2 shared decisions behind another role (iterations of 'trips')")
+    assert "trips=2 decides it" in note
 
 
 def test_that_a_role_goes_on_for_ever_whatever_was_lost_is_proved():
@@ -246,12 +247,12 @@ def test_finitely_many_decisions_are_lost():
     again = steps([[0, 1], [1]], [read, read, ORDINARY], [2, 2, 1])
     assert movers_surely(again, 3) == [3, 1]
     leads = steps([[2], [1], [0, 1]], [LEADS, ORDINARY, read, read], [4, 1, 2, 2])
-    assert movers_surely(leads, 7) == [6, 1, 6]
+    assert movers_surely(leads, 7) == [6, 1, 2]
 
 
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_how_much_is_remembered_never_turns_proved_into_violated(first):
-    """Nor do a few iterations; of programs 0 to 399 and 2000 to 2699 none did."""
+    """Nor do a few iterations; of programs 0 to 799 and 2000 to 2799 none did."""
     for seed in range(first, first + 10):
         kernel = a_kernel(seed)
         if kernel is not None:
