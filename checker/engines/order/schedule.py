@@ -198,7 +198,8 @@ class _Player:
 
     def _take_one(self, candidates: Iterable[int]) -> None:
         for index in candidates:
-            if is_enabled(self.machine, self.machine.actions[index], self.state):
+            action = self.machine.actions[index]
+            if not action.beyond and is_enabled(self.machine, action, self.state):
                 self._take(index)
                 return
         self.lost = True
@@ -254,7 +255,7 @@ class _Player:
                 stuck = tuple(
                     role.name for role in self.machine.roles if not role.locations[self.state[role.counter]].final
                 )
-                if stuck:
+                if stuck and not any(self._can_run(role.name) for role in self.machine.roles):
                     because = GOES_ON.said(roles=listed(stuck))
                     self.found = Violation("deadlock", because, "", tuple(self.actions), False, stuck)
                 return
