@@ -199,7 +199,9 @@ class Variables:
         for program, _, node in self.nodes():
             found = meeting_of(program, node.operation)
             if found is not None:
-                members.setdefault(found, {})[program.name] = None
+                waiters = members.setdefault(found, {})
+                if found == "cluster" or blocks_inside(node.operation):
+                    waiters[program.name] = None
                 if isinstance(node.operation, op.NamedSync):
                     counts.setdefault(found, {})[node.operation.threads] = None
         self.meetings: dict[str, ThreadBarrier] = {}
@@ -213,7 +215,7 @@ class Variables:
             if len(counts.get(name, {})) > 1:
                 about = f"threads that {name} waits for"
                 count = self._new(f"{name}.count", THREADS_WIDTH, 0, about, kind="count", of=name, role=role)
-            about = "{} has arrived at {}, which has not completed"
+            about = "{} waits inside {}, which has not completed"
             flags = {
                 role: self._new(f"{name}.{role}", 1, 0, about.format(role, name), kind="met", of=name, role=role)
                 for role in roles

@@ -147,15 +147,15 @@ _CLUSTER = ThreadBarrier(Field("arrived", CLUSTER_WIDTH), Lit(0, CLUSTER_WIDTH),
 
 
 @lru_cache(maxsize=1 << 14)
-def meet(arrived: int, opened: int, threads: int, id: int | None, total: int, again: bool) -> Met:
+def meet(arrived: int, opened: int, threads: int, id: int | None, total: int) -> Met:
     """`threads` threads arrive at a named barrier that counts `total`; id None: a barrier of the role's own threads.
 
-    arrived, opened: as the last arrival left them, 0 in a new generation. again: these threads have already arrived in
-    it.
+    arrived, opened: as the last arrival left them, 0 in a new generation.
     """
-    way = named_ways(_THREADS, _ROLE, threads, id, total, blocks=False)[0]
-    after, violates = _taken(way, {"arrived": arrived, "count": opened, "again": int(again)})
-    return Met(after["arrived"], after["count"], not after["again"], violates)
+    last = named_ways(_THREADS, _ROLE, threads, id, total, blocks=True)[0]
+    state = {"arrived": arrived, "count": opened, "again": 0}
+    after, violates = _taken(last, state)
+    return Met(after["arrived"], after["count"], bool(evaluate(last.guard, state)), violates)
 
 
 @lru_cache(maxsize=1 << 14)

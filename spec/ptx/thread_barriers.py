@@ -3,6 +3,11 @@
 Each `*_ways` function gives the ways in which a role can take one operation. exited, total: threads that have exited,
 and all that there are, of the CTA or the cluster. A role that waits inside a barrier has its flag set until the barrier
 completes.
+
+A named barrier counts threads, and nothing else (PTX ISA 9.7.13.1): a warp may execute bar.arrive and then bar.sync,
+or bar.arrive again, in one generation, and is counted each time. FlashAttention-3 gives a warpgroup the first turn in
+this way. PTX asks to take care that no warp executes more of them than intended before the barrier completes; what
+comes of it if one does is a deadlock, a race, or a count that does not add up, and is found as that.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ CLUSTER_WIDTH = 16
 
 @dataclass(frozen=True)
 class ThreadBarrier:
-    """A named barrier or __syncthreads: threads that have arrived, and a flag per role that waits inside."""
+    """A named barrier or __syncthreads: threads that have arrived, and a flag per role that may wait inside."""
 
     arrived: Field
     count: Expr
@@ -44,7 +49,7 @@ def named_ways(
 ) -> list[Way]:
     """bar.sync (blocks) or bar.arrive; id None is a barrier of the role's own threads."""
     barrier = NamedBarrier(meeting.arrived, meeting.count)
-    step = named_arrive(barrier, threads, count, meeting.flags[role] == 1)
+    step = named_arrive(barrier, threads, count)
     illegal = list(step.illegal)
     if id is not None and not 0 <= id < NAMED_BARRIERS:
         illegal.append(Illegal("named-barrier", TRUE, f"named barriers have ids 0 to {NAMED_BARRIERS - 1}"))
@@ -52,7 +57,7 @@ def named_ways(
         illegal.append(Illegal("named-barrier", TRUE, "the thread count of a named barrier is a multiple of 32"))
     counts = [("arrived", meeting.arrived), ("count", meeting.count)]
     state = tuple((field.name, step.then[part]) for part, field in counts if isinstance(field, Field))
-    updates = (*state, *meeting.release(step.completes, role))
+    updates = (*state, *meeting.release(step.completes, role if blocks else None))
     if not blocks:
         return [Way(TRUE, updates, tuple(illegal), completes=step.completes)]
     return [
@@ -137,10 +142,8 @@ class NamedBarrier:
     count: Expr
 
 
-def named_arrive(b: NamedBarrier, threads: int, count: int, again: Expr) -> Step:
-    """bar.arrive id, count; also the first half of bar.sync. `again`: this warp has already arrived in the
-    generation.
-    """
+def named_arrive(b: NamedBarrier, threads: int, count: int) -> Step:
+    """bar.arrive id, count; also the first half of bar.sync."""
     wide = b.arrived + Lit(threads, b.arrived.width)
     full = Lit(count, b.arrived.width)
     completes = wide >= full
@@ -158,6 +161,5 @@ def named_arrive(b: NamedBarrier, threads: int, count: int, again: Expr) -> Step
                 (b.count != 0) & (b.count != Lit(count, b.count.width)),
                 "two instructions of one generation name different thread counts",
             ),
-            Illegal("named-barrier", again, "the same warp arrives twice before the barrier completes"),
         ),
     )

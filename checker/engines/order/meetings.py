@@ -79,17 +79,17 @@ def _must_be_together(run: Progress, role: int, move: Move, sync: op.NamedSync) 
 
 
 def _arrive(run: Progress, role: int, operation: op.Meeting, meeting: MeetingState, use: MeetingUse) -> Met:
-    threads, again = run.plan.programs[role].me.threads, role in meeting.members
+    threads = run.plan.programs[role].me.threads
     match operation:
         case op.NamedSync():
-            return numbers.meet(meeting.arrived, meeting.count, threads, operation.id, operation.threads, again)
+            return numbers.meet(meeting.arrived, meeting.count, threads, operation.id, operation.threads)
         case op.CtaSync():
             return numbers.meet_cta(meeting.arrived, threads, _exited(run, use), use.total)
         case op.ClusterArrive():
-            again |= role in meeting.leaving
+            again = role in meeting.members or role in meeting.leaving
             return numbers.meet_cluster(meeting.arrived, threads, _exited(run, use), use.total, again)
         case op.WarpSync():
-            return numbers.meet(meeting.arrived, meeting.count, threads, None, use.total, again)
+            return numbers.meet(meeting.arrived, meeting.count, threads, None, use.total)
         case op.ClusterWait():
             raise AssertionError("barrier.cluster.wait is no arrival")
         case _:

@@ -21,6 +21,7 @@ from sm90_verify.engines.smt.tables import (
     lookup_all,
     total,
 )
+from sm90_verify.engines.smt.turns import turn_candidates
 from sm90_verify.spec.model.machine import Action
 from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, all_of, any_of
 
@@ -36,6 +37,7 @@ def agreement_candidates(model: TabledMachine) -> Iterable[Candidate]:
     yield from _counters(model)
     yield from loop_candidates(model)
     yield from meeting_candidates(model)
+    yield from turn_candidates(model)
     yield from choice_candidates(model)
 
 

@@ -65,11 +65,8 @@ class Meetings(ReplayState):
         self._named_step(named, index, threads)
 
     def _named_step(self, named: Named, index: int, threads: int) -> None:
-        warp = self.records[index].warp
-        again = warp in named.warps
-        met = numbers.meet(named.arrived, named.opened, WARP, None, threads, again)
+        met = numbers.meet(named.arrived, named.opened, WARP, None, threads)
         named.arrived, named.opened = met.arrived, met.opened
-        named.warps = [] if met.completes else [*named.warps, warp]
         self.witness.append((self.now, "named", index, threads))
         if met.violates:
             raise Unexplained(*met.violates[0], index, (named.last,) * (named.last >= 0))

@@ -50,7 +50,6 @@ class Named:
     opened: int = 0
     clock: Clock | None = None
     last: int = -1
-    warps: list[int] = field(default_factory=list)
 
 
 class ReplayState(ABC):
