@@ -6,7 +6,7 @@ unsigned, comparisons have width 1. A literal that does not fit its width is an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
@@ -234,6 +234,16 @@ def fields_of(expr: Expr, memo: dict[int, frozenset[str]] | None = None) -> froz
         lambda field: frozenset((field.name,)),
         lambda node, parts: frozenset[str]().union(*parts),
         memo,
+    )
+
+
+def substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """The expression with these in place of the state variables of their names."""
+    return fold(
+        expr,
+        lambda lit: lit,
+        lambda field: values.get(field.name, field),
+        lambda node, parts: apply(node.operator, tuple(parts), node.width),
     )
 
 

@@ -7,8 +7,9 @@ and the others can take only finitely many actions of A while r stays blocked at
 action of A can be taken and it is not one of theirs, so r takes it: r was not stuck.
 
 The second thing is shown role by role. The locations at which role s can be while r is blocked at i are those for
-which the invariant allows both; if the program of s, restricted to A and to these locations, has no cycle, then s
-takes finitely many steps. Actions without a role only change variables that their own guards read, among finitely
+which the invariant allows both, and the steps that it can take there are those that leave r blocked; if the program of
+s, restricted to A and to these, has no cycle, then s takes finitely many steps. (Where s gives r the turn, r is not
+stuck.) Actions without a role only change variables that their own guards read, among finitely
 many values: their graph must have no cycle either, so that between two steps of roles only finitely many of them
 happen.
 
@@ -20,7 +21,7 @@ spins finitely often.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -29,7 +30,7 @@ from sm90_verify.engines.smt.tables import Graph, graph_of
 from sm90_verify.engines.smt.unroll import Relation
 from sm90_verify.spec.model.machine import Action, Machine
 from sm90_verify.spec.model.spinning import on_cycles
-from sm90_verify.spec.ptx.expr import evaluate, fields_of
+from sm90_verify.spec.ptx.expr import Expr, Lit, any_of, evaluate, fields_of, substituted
 
 LARGEST_GRAPH = 1 << 14
 
@@ -82,8 +83,10 @@ class _Attempt:
                 blocked = self._named(self._blocked(graph, location))
                 if not self._possible([blocked]):
                     continue
+                can = any_of(action.guard for _, action in self._ways(graph, location))
                 for other, moving in enumerate(self.graphs):
-                    if other != one and not self._comes_to_rest(moving, blocked, hints.setdefault((one, other), [])):
+                    known = hints.setdefault((one, other), [])
+                    if other != one and not self._comes_to_rest(moving, blocked, can, known):
                         return (
                             f"{moving.role.name} might go on for ever while {graph.role.name} waits for {place.object}"
                         )
@@ -136,18 +139,28 @@ class _Attempt:
             raise OutOfTime
         return bool(answer == self.z3.sat)
 
-    def _comes_to_rest(self, graph: Graph, blocked: Term, hints: list[int]) -> bool:
-        """Whether every cycle of the role has a location that is ruled out while `blocked` holds."""
+    def _comes_to_rest(self, graph: Graph, blocked: Term, can: Expr, hints: list[int]) -> bool:
+        """Whether every cycle of the role has a location that is ruled out while `blocked` holds, or a step after which
+        it does not hold: then `can` does.
+        """
         at = self.step.before[graph.role.counter]
         impossible: set[int] = set()
         possible: set[int] = set()
+        released: dict[tuple[int, int], bool] = {}
         while True:
-            cycle = self._cycle(graph, impossible)
+            cycle = self._cycle(graph, impossible, released)
             if not cycle:
                 return True
             unknown = [location for location in cycle if location not in possible]
             if not unknown:
-                return False
+                for edge in zip(cycle, (*cycle[1:], cycle[0]), strict=True):
+                    if edge not in released:
+                        released[edge] = self._releases(graph, edge, blocked, can)
+                        if released[edge]:
+                            break
+                else:
+                    return False
+                continue
             hint = next((location for location in hints if location in unknown), None)
             location = self._farthest(cycle, possible) if hint is None else hint
             if self._possible([blocked, *_fixed(at, location)]):
@@ -157,6 +170,18 @@ class _Attempt:
                 if location in hints:
                     hints.remove(location)
                 hints.insert(0, location)
+
+    def _releases(self, graph: Graph, edge: tuple[int, int], blocked: Term, can: Expr) -> bool:
+        """Whether `can` holds after each step of the role from one location to the other, if `blocked` held before."""
+        place, target = edge
+        steps = []
+        for _, action in self._ways(graph, place):
+            if action.target == target:
+                moved = {**dict(action.updates), graph.counter.name: Lit(target, graph.counter.width)}
+                after = z3_term(substituted(can, moved), self.step.before.__getitem__)
+                steps.append(conjunction([self._guard(action), self.z3.Not(after)]))
+        stays = self._named(disjunction(steps))
+        return not self._possible([blocked, stays, *_fixed(self.step.before[graph.role.counter], place)])
 
     @staticmethod
     def _farthest(cycle: list[int], possible: set[int]) -> int:
@@ -172,13 +197,13 @@ class _Attempt:
                 chosen = cycle[(position + best // 2) % len(cycle)]
         return chosen
 
-    def _cycle(self, graph: Graph, without: set[int]) -> list[int]:
-        """A cycle of the program that avoids some locations, or nothing."""
+    def _cycle(self, graph: Graph, without: set[int], cut: Mapping[tuple[int, int], bool]) -> list[int]:
+        """A cycle of the program that avoids some locations and steps, or nothing."""
         state = [0] * len(graph.ways)
         for start in range(len(graph.ways)):
             if state[start] or start in without:
                 continue
-            path, pending = [start], [self._targets(graph, start, without)]
+            path, pending = [start], [self._targets(graph, start, without, cut)]
             state[start] = 1
             while path:
                 if not pending[-1]:
@@ -191,12 +216,14 @@ class _Attempt:
                 if state[target] == 0:
                     state[target] = 1
                     path.append(target)
-                    pending.append(self._targets(graph, target, without))
+                    pending.append(self._targets(graph, target, without, cut))
         return []
 
-    def _targets(self, graph: Graph, location: int, without: set[int]) -> list[int]:
+    def _targets(
+        self, graph: Graph, location: int, without: set[int], cut: Mapping[tuple[int, int], bool]
+    ) -> list[int]:
         targets = dict.fromkeys(action.target for _, action in self._ways(graph, location) if action.target is not None)
-        return [target for target in reversed(list(targets)) if target not in without]
+        return [to for to in reversed(list(targets)) if to not in without and not cut.get((location, to))]
 
 
 def _fixed(at: Any, location: int) -> list[Term]:
