@@ -9,9 +9,10 @@ action of A can be taken and it is not one of theirs, so r takes it: r was not s
 The second thing is shown role by role. The locations at which role s can be while r is blocked at i are those for
 which the invariant allows both, and the steps that it can take there are those that leave r blocked; if the program of
 s, restricted to A and to these, has no cycle, then s takes finitely many steps. (Where s gives r the turn, r is not
-stuck.) Actions without a role only change variables that their own guards read, among finitely
-many values: their graph must have no cycle either, so that between two steps of roles only finitely many of them
-happen.
+stuck.) Or else: of all that the roles of some barriers of threads can be in together (engines.smt.turns), with r
+blocked at i, no steps that leave r blocked bring s round. Actions without a role only change variables that their own
+guards read, among finitely many values: their graph must have no cycle either, so that between two steps of roles only
+finitely many of them happen.
 
 A role that only spins (spec.model.spinning) is stuck too. So A is first all actions but the answers False of try_wait
 and test_wait that lie on cycles of spinning, then all but the answers False: leaving them out leaves a step that can be
@@ -27,6 +28,7 @@ from typing import Any
 
 from sm90_verify.engines.smt.read_z3 import Term, conjunction, disjunction, is_true, z3_module, z3_term
 from sm90_verify.engines.smt.tables import Graph, graph_of
+from sm90_verify.engines.smt.turns import Waiters
 from sm90_verify.engines.smt.unroll import Relation
 from sm90_verify.spec.model.machine import Action, Machine
 from sm90_verify.spec.model.spinning import on_cycles
@@ -47,10 +49,10 @@ def never_stuck(step: Relation, invariant: Sequence[Term], remaining: Callable[[
     machine = step.machine
     if not _agents_come_to_rest(machine):
         return "actions without a role could go on for ever"
-    reason = ""
+    reason, waiters = "", Waiters(machine)
     fails = frozenset(index for index, action in enumerate(machine.actions) if action.fails)
     for left_out in dict.fromkeys((fails & on_cycles(machine, fails), fails)):
-        reason = _Attempt(step, invariant, left_out, remaining).reason()
+        reason = _Attempt(step, invariant, left_out, remaining, waiters).reason()
         if not reason:
             return ""
     return reason
@@ -58,10 +60,16 @@ def never_stuck(step: Relation, invariant: Sequence[Term], remaining: Callable[[
 
 class _Attempt:
     def __init__(
-        self, step: Relation, invariant: Sequence[Term], left_out: frozenset[int], remaining: Callable[[], float]
+        self,
+        step: Relation,
+        invariant: Sequence[Term],
+        left_out: frozenset[int],
+        remaining: Callable[[], float],
+        waiters: Waiters,
     ) -> None:
         self.z3 = z3_module()
         self.step, self.left_out, self.remaining = step, left_out, remaining
+        self.waiters = waiters
         self.but_failed_tests = " but tests that fail" if left_out else ""
         self.machine = step.machine
         self.memo: dict[int, Term] = {}
@@ -86,7 +94,11 @@ class _Attempt:
                 can = any_of(action.guard for _, action in self._ways(graph, location))
                 for other, moving in enumerate(self.graphs):
                     known = hints.setdefault((one, other), [])
-                    if other != one and not self._comes_to_rest(moving, blocked, can, known):
+                    if (
+                        other != one
+                        and not self._comes_to_rest(moving, blocked, can, known)
+                        and not self.waiters.comes_to_rest(moving.role.name, graph.role.name, location, self.left_out)
+                    ):
                         return (
                             f"{moving.role.name} might go on for ever while {graph.role.name} waits for {place.object}"
                         )
