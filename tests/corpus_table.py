@@ -19,6 +19,7 @@ from corpus import (
     registers,
     transactions,
     trips,
+    turns,
     words,
 )
 
@@ -48,6 +49,7 @@ MODULES = (
     transactions,
     lifetime,
     named_barriers,
+    turns,
     registers,
     groups,
     memory,

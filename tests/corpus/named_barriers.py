@@ -274,13 +274,13 @@ CASES = (
     (
         "D28",
         ArrivesTwiceBeforeTheSync(),
-        {"deadlock": "second", "named-barrier": "bar1"},
+        {"deadlock": "second"},
         (ArrivesTwiceBeforeTheSync(blocks=True), ArrivesTwiceBeforeTheSync(blocks=True, trips=4)),
     ),
     (
         "D28 two ids",
         ArrivesTwiceBeforeTheSync(ids=2, trips=4),
-        {"deadlock": "second", "named-barrier": "bar1"},
+        {"deadlock": "second"},
         (ArrivesTwiceBeforeTheSync(ids=2, trips=2), ArrivesTwiceBeforeTheSync(ids=2, trips=4, blocks=True)),
     ),
     (

@@ -114,27 +114,108 @@ class TileSchedulerWithTwoConsumers(Pipeline):
     """DynamicPersistentTileScheduler: both warpgroups arrive at Empty before they begin, once and not twice."""
 
     starts = 1
-    empties = True
-    full, empty = 2, 1
     trips = "forever"
     tile_count = tile(bytes=4)
 
     @role(warps=1)
     def scheduler(self):
-        for k in self.loop():
-            if self.empties:
-                yield self.named_sync(1, threads=288)
-            yield self.tile_count.write(tag=k % 4)
-            yield self.named_arrive(2, threads=288)
+        for _ in self.loop():
+            yield self.named_sync(1, threads=288)  # Empty
+            yield self.tile_count.write()
+            yield self.named_arrive(2, threads=288)  # Full
 
     @role(warpgroups=1, copies=2)
     def consumer(self):
         for _ in range(self.starts):
             yield self.named_arrive(1, threads=288)
-        for k in self.loop():
-            yield self.named_sync(self.full, threads=288)
-            yield self.tile_count.read(tag=k % 4)
-            yield self.named_arrive(self.empty, threads=288)
+        for _ in self.loop():
+            yield self.named_sync(2, threads=288)
+            yield self.tile_count.read()
+            yield self.named_arrive(1, threads=288)
 
 
-CASES = ()
+CASES = (
+    (
+        "turns, the first missing",
+        WarpgroupsTakeTurns(from_itself=False),
+        {"deadlock": "math0 and math1"},
+        (
+            WarpgroupsTakeTurns(),
+            WarpgroupsTakeTurns(groups=3),
+            WarpgroupsTakeTurns(trips="all"),
+            WarpgroupsTakeTurns(from_itself=False, from_the_last=True),
+            WarpgroupsTakeTurns(groups=3, from_itself=False, from_the_last=True, trips="all"),
+        ),
+    ),
+    (
+        "turns, the first twice",
+        WarpgroupsTakeTurns(from_the_last=True),
+        {"deadlock": "math0", "race": "scores", "stale-read": "scores"},
+        (WarpgroupsTakeTurns(trips=3),),
+    ),
+    ("turns, ids swapped", WarpgroupsTakeTurns(gives=0), {"deadlock": "math1"}, (WarpgroupsTakeTurns(gives=1),)),
+    (
+        "turns, two counts",
+        WarpgroupsTakeTurns(counted=384),
+        {"named-barrier": "different thread counts", "deadlock": "math0"},
+        (WarpgroupsTakeTurns(counted=256),),
+    ),
+    (
+        "turns, more than are counted",
+        WarpgroupsTakeTurns(counted=192, threads=192),
+        {"named-barrier": "more threads arrive than the 192"},
+        (WarpgroupsTakeTurns(counted=256, threads=256),),
+    ),
+    (
+        "turns of all, too many counted",
+        WarpgroupsWaitForAllOthers(more=128),
+        {"deadlock": "math0, math1 and math2"},
+        (
+            WarpgroupsWaitForAllOthers(),
+            WarpgroupsWaitForAllOthers(groups=2),
+            WarpgroupsWaitForAllOthers(trips="all"),
+        ),
+    ),
+    (
+        "turns of all, the first missing",
+        WarpgroupsWaitForAllOthers(starts=False),
+        {"deadlock": "math0, math1 and math2"},
+        (WarpgroupsWaitForAllOthers(trips=2),),
+    ),
+    (
+        "one stores, counted without its sync",
+        OneWarpStoresForAll(threads=256),
+        {"named-barrier": "more threads arrive than the 256", "deadlock": "math.0"},
+        (OneWarpStoresForAll(),),
+    ),
+    (
+        "one stores, and does not arrive",
+        OneWarpStoresForAll(arrives=False),
+        {"deadlock": "math.0"},
+        (OneWarpStoresForAll(arrives=False, threads=256),),
+    ),
+    (
+        "one stores, the next tile too early",
+        OneWarpStoresEveryTile(),
+        {"named-barrier": "bar1", "race": "o[1]", "missing-fence": "o[1]"},
+        (OneWarpStoresEveryTile(waits=True), OneWarpStoresEveryTile(waits=True, trips="all")),
+    ),
+    (
+        "one stores, the next generation too early",
+        OneWarpStoresEveryTile(first=0),
+        {"named-barrier": "more threads arrive than the 288", "race": "o[1]", "missing-fence": "o[1]"},
+        (OneWarpStoresEveryTile(first=0, waits=True),),
+    ),
+    (
+        "scheduler, Empty missing",
+        TileSchedulerWithTwoConsumers(starts=0),
+        {"deadlock": "scheduler"},
+        (TileSchedulerWithTwoConsumers(), TileSchedulerWithTwoConsumers(trips="all")),
+    ),
+    (
+        "scheduler, Empty twice",
+        TileSchedulerWithTwoConsumers(starts=2),
+        {"named-barrier": "288", "deadlock": "scheduler", "race": "tile_count"},
+        (TileSchedulerWithTwoConsumers(trips=3),),
+    ),
+)

@@ -250,12 +250,4 @@ class Replay(Meetings):
                     barrier.landing[0][0],
                     (),
                 )
-        for number, named in enumerate(self.named):
-            if named.arrived:
-                raise Unexplained(
-                    "named-barrier",
-                    f"the log ends with {named.arrived} of {named.opened} threads arrived at barrier {number}",
-                    named.last,
-                    (),
-                )
         check_exit(self.accesses, {address: barrier.completed for address, barrier in self.barriers.items()})
