@@ -153,7 +153,12 @@ CASES = (
         {"deadlock": "math0", "race": "scores", "stale-read": "scores"},
         (WarpgroupsTakeTurns(trips=3),),
     ),
-    ("turns, ids swapped", WarpgroupsTakeTurns(gives=0), {"deadlock": "math1"}, (WarpgroupsTakeTurns(gives=1),)),
+    (
+        "turns, ids swapped",
+        WarpgroupsTakeTurns(gives=0, trips=3),
+        {"deadlock": "math1"},
+        (WarpgroupsTakeTurns(gives=1),),
+    ),
     (
         "turns, two counts",
         WarpgroupsTakeTurns(counted=384),
