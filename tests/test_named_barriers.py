@@ -1,4 +1,4 @@
-"""Named barriers count threads and nothing else: every engine decides those of FlashAttention-3 alike, line included."""
+"""Named barriers count threads and nothing else: every engine decides those of FlashAttention-3 alike, lines too."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Verbs:
         return self.created(op.NamedSync(id, number(threads, "threads of a named barrier", CTA_THREADS)))
 
     def named_arrive(self, id: int, threads: int) -> op.Operation:
-        """bar.arrive id, threads."""
+        """bar.arrive id, threads: the role goes on, and may come to the same barrier again before that completes."""
         counted = number(threads, "threads of a named barrier", CTA_THREADS)
         return self.created(op.NamedSync(id, counted, blocks=False))
 
