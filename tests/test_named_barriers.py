@@ -22,8 +22,11 @@ from sm90_verify.engines.order.schedule import confirm
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.smt.bounded import bounded
 from sm90_verify.engines.smt.induction import prove
+from sm90_verify.engines.smt.progressing import never_stuck
+from sm90_verify.engines.smt.read_z3 import z3_term
 from sm90_verify.engines.smt.tables import tabled
 from sm90_verify.engines.smt.turns import Waiters, turn_candidates
+from sm90_verify.engines.smt.unroll import relation
 from sm90_verify.report.blame import guilty_step
 from sm90_verify.result import PROVED
 from sm90_verify.spec.language.walk import trace
@@ -120,26 +123,30 @@ def test_where_roles_can_be_together_holds_in_every_reachable_state_and_says_som
     assert set(proof.verdicts.values()) == {PROVED}
 
 
-def test_who_waits_for_nobody_is_not_said_to_be_given_a_turn():
-    """A role that goes round without the one that is blocked keeps it blocked for ever."""
+class Starves(Gives):
+    """The first role gives a third one a single turn, which goes on to wait for another one."""
 
-    class Alone(Gives):
-        @role(warps=1)
-        def starved(self):
+    @role(warps=1)
+    def gives(self):
+        yield self.named_arrive(3, 64)
+        for _ in self.loop():
+            yield self.named_arrive(1, 64)
+            yield self.named_sync(2, 64)
+
+    @role(warps=1)
+    def starved(self):
+        for _ in self.loop():
             yield self.named_sync(3, 64)
 
-        @role(warps=1)
-        def others(self):
-            for _ in self.loop():
-                yield self.named_arrive(4, 64)
-                yield self.named_sync(4, 64)
 
-    machine = compile_kernel(trace(Alone(trips="forever")))
+def test_who_gets_no_turn_any_more_is_stuck_although_others_go_on():
+    machine = compile_kernel(trace(Starves(trips="forever")))
+    assert set(explore(machine).violations) == {"deadlock"}
+    step, (candidate,) = relation(machine), turn_candidates(tabled(machine))
+    holds = z3_term(candidate.holds, step.before.__getitem__)
+    assert "might go on for ever while starved waits for bar3" in never_stuck(step, [holds], lambda: 60.0)
     waiters = Waiters(machine)
-    inside = {
-        role.name: [n for n, place in enumerate(role.locations) if place.kind == "inside"] for role in machine.roles
-    }
-    assert waiters.comes_to_rest("gives", "takes_turns", inside["takes_turns"][0], ())
-    assert not waiters.comes_to_rest("others", "takes_turns", inside["takes_turns"][0], ())
-    assert not waiters.comes_to_rest("gives", "starved", inside["starved"][0], ())
-    assert prove(machine, timeout=20.0).verdicts["deadlock"] != PROVED
+    places = {one.name: [n for n, place in enumerate(one.locations) if place.kind == "inside"] for one in machine.roles}
+    assert waiters.comes_to_rest("gives", "takes_turns", places["takes_turns"][0], ())
+    assert not waiters.comes_to_rest("gives", "starved", places["starved"][-1], ())
+    assert not waiters.comes_to_rest("takes_turns", "starved", places["starved"][-1], ())
