@@ -1,7 +1,8 @@
 """Named barriers, __syncthreads(), __syncwarp(), barrier.cluster: every arrival is counted in its generation.
 
 An arrival must be after the completion of the generation before. Then the threads of a generation add up to its count
-only with all of them, in every order; where an exit counts as an arrival, it is that of a role that arrives no more.
+only with all of them, in every order, whoever brings them and how often; where an exit counts as an arrival, it is that
+of a role that arrives no more.
 """
 
 from __future__ import annotations
