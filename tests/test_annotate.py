@@ -37,6 +37,7 @@ from sm90_verify.spec.language.pipeline import Pipeline, roles_of
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.model.tick import Tick
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.groups import IDLE
 
@@ -98,7 +99,7 @@ def test_the_walker_hands_over_bare_graphs_that_are_split_already(monkeypatch):
     """What is in flight is told apart where its loops are closed."""
     handed: list[tuple[Program, Program]] = []
 
-    def noted(program: Program, *, checked: bool) -> Program:
+    def noted(program: Program, *, checked: bool, tick: Tick) -> Program:
         handed.append((program, annotate(program, checked=checked)))
         return handed[-1][1]
 

@@ -30,6 +30,7 @@ from sm90_verify.spec.language.snapshot import Snapshot
 from sm90_verify.spec.language.state import LAPS
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
+from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
@@ -41,9 +42,9 @@ MAX_STEPS = 500_000
 """Operations of all runs of a role together: each answer of a poll is followed by a run of its own, from the start."""
 
 
-def trace(pipeline: Pipeline) -> Kernel:
+def trace(pipeline: Pipeline, tick: Tick = unheard) -> Kernel:
     """The kernel that a pipeline describes, the programs of its roles in declaration order; raises SpecError for what
-    is wrong in every schedule, see spec.model.validate.
+    is wrong in every schedule, see spec.model.validate. tick: called at each operation of each run of a role.
     """
     if not isinstance(pipeline, Pipeline):
         raise SpecError(f"a {type(pipeline).__name__} is no pipeline: give trace an instance, such as Ring(stages=2)")
@@ -68,8 +69,8 @@ def trace(pipeline: Pipeline) -> Kernel:
             for index, part in enumerate(split):
                 full = f"{label}.{index}" if len(split) > 1 else label
                 walk = _Walk(pipeline, declaration, Threads(full, part, index, copy, cta, sum(split[:index])), watch)
-                bare = Program(full, walk.me, walk.trace(), label, pipeline._shape.home(cta), where)
-                programs.append(annotate(bare, checked=True))
+                bare = Program(full, walk.me, walk.trace(tick), label, pipeline._shape.home(cta), where)
+                programs.append(annotate(bare, checked=True, tick=tick))
     if not programs:
         what = f"{pipeline.name} has no role: mark a generator method with @role(warps=1)"
         raise SpecError(what, place_of_class(type(pipeline)))
@@ -114,14 +115,15 @@ class _Walk:
         self.heads: dict[Hashable, int] = {}
         self.todo: list[tuple[tuple[Hashable, ...], int]] = [((), -1)]
 
-    def trace(self) -> tuple[Node, ...]:
+    def trace(self, tick: Tick) -> tuple[Node, ...]:
+        self.tick = tick
         try:
             while self.todo:
                 answers, node = self.todo.pop(0)
                 self._run(list(answers), node)
         except _StartAgain:
             self.nodes, self.holds, self.heads, self.todo = [], [], {}, [((), -1)]
-            return self.trace()
+            return self.trace(tick)
         finally:
             object.__setattr__(self.pipeline, "_tracer", None)
             object.__setattr__(self.pipeline, "_cta", 0)
@@ -138,8 +140,7 @@ class _Walk:
 
     def _run(self, answers: list[Hashable], node: int) -> None:
         """Runs the role with these answers, then with the first answer to every further question, until it is known."""
-        self.replay = answers
-        self.replaying = bool(answers)
+        self.replay, self.replaying = answers, bool(answers)
         self.given: list[Hashable] = []
         self.chosen: list[Hashable] = []  # of these, the options of choices
         self.last = node
@@ -175,8 +176,8 @@ class _Walk:
 
     def _resume(self, send: Any) -> op.Operation | None:
         """The next operation, or None at the end; refuses operations that were made and never yielded."""
-        self.made = []
-        self.steps += 1
+        self.made, self.steps = [], self.steps + 1
+        self.tick("tracing", self.me.name, self.steps, self.source)
         if self.steps > MAX_STEPS:
             raise SpecError(
                 f"role {self.me.name} branches on and on, {MAX_STEPS} operations so far: "
@@ -284,8 +285,7 @@ class _Walk:
 
     def _repeat(self, operation: op.Operation | None, loop: str) -> None:
         """While a run repeats an earlier one it must do the same again."""
-        self.idle_heads = 0
-        self.pending_heads = []
+        self.idle_heads, self.pending_heads = 0, []
         if self.edge is not None or self.followed:
             self.cursor = self.nodes[self.cursor].successors[self.edge]
         self.edge, self.followed, self.held = None, True, self.holds[self.cursor]

@@ -22,6 +22,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.groups import IDLE, Held
@@ -34,7 +35,7 @@ Parities: TypeAlias = tuple[tuple[str, int], ...]
 """By barrier, the parity of the phase that a role has seen last."""
 
 
-def annotate(program: Program, *, checked: bool = False) -> Program:
+def annotate(program: Program, *, checked: bool = False, tick: Tick = unheard) -> Program:
     """The program with held, distance, choice, iteration, arrived, observed, ahead and drift at every node, whatever
     they were before; nodes are in the order in which they are first come to, those that no way leads to left out.
 
@@ -65,6 +66,7 @@ def annotate(program: Program, *, checked: bool = False) -> Program:
                 nodes[place].drift.append((past.arrived, past.observed, past.ahead, past.iteration))
             elif len(nodes) < MAX_NODES:
                 nodes.append(past.annotated(program.nodes[index]))
+                tick("following", program.name, len(nodes), program.nodes[index].source)
             else:
                 raise SpecError(
                     f"role {program.name} has more than {MAX_NODES} locations, told apart by what is in flight there: "

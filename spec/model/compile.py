@@ -28,6 +28,7 @@ from sm90_verify.spec.model.machine import Action, Location, Machine, Role
 from sm90_verify.spec.model.mbarriers import Signals
 from sm90_verify.spec.model.state_checks import check_of, state_checks
 from sm90_verify.spec.model.structure import structure_of
+from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.unmet import Unmet
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.weaker import is_needed
@@ -52,16 +53,16 @@ from sm90_verify.spec.ptx.thread_barriers import (
 )
 
 
-def compile_kernel(kernel: Kernel, *, kept: int | None = None) -> Machine:
-    """The Machine of a kernel. kept: the most shared decisions that it remembers for who has not read them (default: as
-    many as the kernel's rings ask for).
+def compile_kernel(kernel: Kernel, tick: Tick = unheard, *, kept: int | None = None) -> Machine:
+    """The Machine of a kernel. tick: called at each of its locations. kept: the most shared decisions that it remembers
+    for who has not read them (default: as many as the kernel's rings ask for).
     """
-    return _Compiler(kernel, kept).machine()
+    return _Compiler(kernel, tick, kept).machine()
 
 
 class _Compiler:
-    def __init__(self, kernel: Kernel, kept: int | None) -> None:
-        self.kernel, self.programs = kernel, kernel.programs
+    def __init__(self, kernel: Kernel, tick: Tick, kept: int | None) -> None:
+        self.kernel, self.programs, self.tick = kernel, kernel.programs, tick
         self.actions: list[Action] = []
         self.names: set[str] = set()
         self.v = Variables(kernel, kept)
@@ -109,6 +110,7 @@ class _Compiler:
         locations: list[Location] = []
         inside: list[Location] = []
         for index, node in enumerate(program.nodes):
+            self.tick("compiling", program.name, index, node.source)
             what, thing = words_of(node)
             checks = [check_of(part, thing) for part in self._standing(program, node)]
             checks += self.signals.overtaken(program, index)
