@@ -79,7 +79,7 @@ class Blocked:
 @dataclass(frozen=True)
 class Trace:
     """A schedule that ends in the violation of `property`; `because` is one sentence. next: what a role that the
-    sentence names is about to do to the same bytes.
+    sentence names is about to do to the same bytes. advice: what to write instead, if that is likely.
     """
 
     property: str
@@ -87,6 +87,7 @@ class Trace:
     steps: tuple[TraceStep, ...]
     blocked: tuple[Blocked, ...] = ()
     next: tuple[TraceStep, ...] = ()
+    advice: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,9 @@ class Result:
 
     scope: what the verdict covers. seconds: wall clock. shown: the parameters that a summary names. definition: where
     the model is written, if a user wrote it. reduced: schedules that nobody can tell apart were left out; shortest: no
-    schedule that shows the violation is shorter than its trace (None: the engine does not say).
+    schedule that shows the violation is shorter than its trace (None: the engine does not say). engine: who answered;
+    asked: the word for who was to answer, and because: why it is this engine, if the word leaves that open. events:
+    operations and copies that order has looked at.
     """
 
     command: str
@@ -171,6 +174,9 @@ class Result:
     reduced: bool | None = None
     shortest: bool | None = None
     recovered: Recovered | None = None
+    asked: str = ""
+    because: str = ""
+    events: int = 0
 
     @property
     def verdict(self) -> str:

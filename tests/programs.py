@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rings import Filled
 
-from sm90_verify.engines.search.explore import Exploration, explore
+from sm90_verify.engines.search.exploration import Exploration
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.spec.language.declarations import role
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace

@@ -16,7 +16,9 @@ from imports import ROOT, circles, edges, imported, modules, tree
 HEAVY = ("z3", "networkx", "cupy", "numba", "numpy", "hypothesis")
 
 ENGINE = "engines/engine"
-"""What a question and an answer are: engine.py, shown.py and violation.py, which the engines themselves use."""
+"""What a question and an answer are: engine.py, effort.py, shown.py, shorten.py and violation.py, which the engines
+themselves use.
+"""
 ENGINES = ("engines/search", "engines/order", "engines/smt")
 BASE = ("files", "result", "python_file")
 """Single modules of checker/."""
@@ -47,7 +49,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "mutation": (*MACHINE, "spec/language"),
     "gpu": (*SPEC, *BASE, "counterexample", "engines/search", "recordings"),
     "cli": (*SPEC, *BASE, "counterexample", "engines", "frontends", "recordings", "report", "gpu", "cli/evidence"),
-    "cli/evidence": (*SPEC, "result", "recordings", "gpu", "cli", "evidence"),
+    "cli/evidence": (*SPEC, "result", "engines", "recordings", "gpu", "cli", "evidence"),
     "evidence": (
         *SPEC,
         *BASE,
@@ -76,7 +78,7 @@ def room(name: str) -> str:
         return "public face"
     if parts[0] == "spec":
         return "/".join(parts[:2])
-    if parts[0] == "engines" and parts[1:] in (["engine"], ["shown"], ["violation"]):
+    if parts[0] == "engines" and parts[1:] in ([one] for one in ("engine", "effort", "shown", "shorten", "violation")):
         return ENGINE
     if (parts[0] == "engines" and len(parts) > 2) or parts == ["cli", "evidence"]:
         return "/".join(parts[:2])

@@ -17,7 +17,7 @@ from sm90_verify.result import PROPERTIES
 
 def test_a_proof_is_one_line_per_property_and_the_summary(capsys):
     code, out, err = run("pipeline", "--stages", "4", capsys=capsys)
-    *properties, summary = out.splitlines()
+    *properties, engine, summary = out.splitlines()
     assert code == 0 and err == ""
     assert [line.split() for line in properties] == [
         ["proved", id]
@@ -32,7 +32,11 @@ def test_a_proof_is_one_line_per_property_and_the_summary(capsys):
             "unobserved-phase",
         )
     ]
-    assert summary.startswith("verify: PROVED tma-async stages=4 consumers=1  540 states  ")
+    assert engine == "engine  order: all schedules do what one of them does, which was looked at"
+    assert summary.startswith("verify: PROVED tma-async stages=4 consumers=1  468 events  ")
+    searched = run("pipeline", "--stages", "4", "--engine", "search", capsys=capsys)[1].splitlines()
+    assert searched[:-1] == properties
+    assert searched[-1].startswith("verify: PROVED tma-async stages=4 consumers=1  540 states  ")
 
 
 def test_a_violation_names_the_line_to_blame(capsys, spec_file):
@@ -62,8 +66,9 @@ def test_json_has_the_promised_keys(capsys, spec_file):
     assert code == 1
     assert answer["schema"] == 1 and answer["tool"] == "verify" and answer["command"] == "spec"
     assert answer["model"]["name"] == "DoubleBuffer" and answer["model"]["parameters"]["stages"] == 2
-    assert answer["verdict"] == "violated" and answer["engine"] == "search" and answer["scope"] == {"trips": "all"}
+    assert answer["verdict"] == "violated" and answer["engine"] == "order" and answer["scope"] == {"trips": "all"}
     assert {"version", "states", "transitions", "seconds", "properties", "trace"} <= set(answer)
+    assert answer["asked"] == "default" and answer["because"] and answer["events"] and answer["shortest"] is True
     verdicts = {entry["id"]: entry["verdict"] for entry in answer["properties"]}
     assert verdicts["race"] == "violated" and verdicts["deadlock"] == "proved"
     assert set(verdicts) <= set(PROPERTIES)
@@ -92,11 +97,14 @@ def test_a_search_that_is_cut_short_decides_nothing(capsys):
     assert "the limit of 10 states (--limit)" in " ".join(out.split())
     assert out.splitlines()[-1].startswith("verify: UNDETERMINED tma-async")
     assert run("pipeline", "--stages", "8", "--consumers", "2", "--timeout", "0.001", capsys=capsys)[0] == 3
+    code, out, _ = run("pipeline", "--stages", "4", "--limit", "400", "--engine", "search", capsys=capsys)
+    assert code == 3 and "the limit of 400 states (--limit)" in " ".join(out.split())
+    assert run("pipeline", "--stages", "4", "--limit", "400", capsys=capsys)[0] == 0  # order visits none
 
 
 def test_one_property(capsys):
     code, out, _ = run("pipeline", "--property", "race", "--property", "deadlock", capsys=capsys)
-    assert code == 0 and out.splitlines()[:-1] == ["proved  deadlock", "proved  race"]
+    assert code == 0 and out.splitlines()[:-2] == ["proved  deadlock", "proved  race"]
 
 
 def test_parameters_of_a_specification(capsys, spec_file):

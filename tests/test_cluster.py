@@ -46,7 +46,7 @@ def test_a_wrong_shape_is_one_line(text):
 @pytest.mark.parametrize(("cluster", "states"), [("2x1", 16350), ("1x2", 16350)])
 def test_two_ctas_are_proved_for_every_trip_count(cluster, states):
     pipeline = TmaAsync(stages=2, cluster=cluster)
-    result = check(pipeline, command="pipeline")
+    result = check(pipeline, command="pipeline", engine="search")
     assert result.verdict == "proved"
     assert result.states == states
     names = [region.object for region in pipeline.layout.regions]
@@ -180,7 +180,7 @@ def test_wrong_variants_are_found_by_happens_before_in_every_shape(kernel, clust
 @pytest.mark.parametrize("trips", [0, 1, 2, 3, "all"])
 def test_happens_before_agrees_with_the_search(cluster, stages, trips):
     pipeline = TmaAsync(stages=stages, cluster=cluster, trips=trips)
-    assert order(trace(pipeline)).verdict == check(pipeline, command="pipeline").verdict == "proved"
+    assert order(trace(pipeline)).verdict == check(pipeline, command="pipeline", engine="search").verdict == "proved"
 
 
 @pytest.mark.parametrize("trips", [1, 2])

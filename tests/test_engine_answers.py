@@ -62,9 +62,9 @@ def test_the_figures_are_those_of_the_first_engine():
 
 
 def test_bounds_reach_every_engine():
-    result = check(PIPELINES["tma-async"](stages=2), engine="search+order", limit=3)
+    result = check(PIPELINES["tma-async"](stages=2), engine="search+order", limit=120)
     assert set(verdicts(result).values()) == {UNDETERMINED}
-    assert {finding.note for finding in result.findings} == {"search: the limit of 3 states (--limit)"}
+    assert {finding.note for finding in result.findings} == {"search: the limit of 120 states (--limit)"}
 
 
 @pytest.mark.parametrize("words", ["search", "order", "search+order"])

@@ -13,7 +13,7 @@ from sm90_verify.spec.errors import SpecError
 
 
 def checked(limit=0, **parameters):
-    return check(Epilogue(**parameters), command="epilogue", limit=limit)
+    return check(Epilogue(**parameters), command="epilogue", limit=limit, engine="search")
 
 
 def violated(**parameters) -> set[str]:

@@ -102,7 +102,7 @@ def test_no_formula_is_made_up():
 def test_verdicts_are_those_of_the_search():
     for point in SMALL.configurations():
         decided = decide(point)
-        result = check(point.pipeline(), command="epilogue")
+        result = check(point.pipeline(), command="epilogue", engine="search")
         assert decided.verdict == result.verdict, point
         if decided.verdict == "violated":
             found = {finding.id for finding in result.findings if finding.verdict == "violated"}

@@ -27,7 +27,7 @@ def small(schedule, **changes):
 
 
 def checked(pipeline, limit=0):
-    return check(pipeline, command="gemm", limit=limit)
+    return check(pipeline, command="gemm", limit=limit, engine="search")
 
 
 def violated(pipeline) -> set[str]:

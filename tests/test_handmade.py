@@ -191,7 +191,7 @@ def test_a_kernel_can_be_copied_and_pickled(pipeline, again):
     kernel = trace(pipeline())
     other = again(kernel)
     assert other == kernel and other is not kernel
-    one, two = check(kernel), check(other)
+    one, two = check(kernel, engine="search"), check(other, engine="search")
     assert one.verdict == two.verdict == PROVED and one.states == two.states
     assert again(op.Wait("full", Phase(3, Phase(0, object(), True).lineage, True))).phase.lap == 3
 

@@ -230,7 +230,7 @@ def test_who_polls_for_ever_is_stuck(pipeline, stuck, steps):
     found = explore(machine).violations["deadlock"]
     assert found.stuck == stuck and len(found.actions) == steps
     assert "deadlock" in explore(machine, reduced=True).violations
-    result = check(pipeline, command="spec")
+    result = check(pipeline, command="spec", engine="search")
     assert next(one.verdict for one in result.findings if one.id == "deadlock") == VIOLATED
 
 
@@ -239,7 +239,7 @@ def test_who_can_still_pass_or_do_something_else_is_not(pipeline):
     machine = compile_kernel(trace(pipeline))
     assert explore(machine).violations == {}
     assert explore(machine, reduced=True).violations == {}
-    assert check(pipeline, command="spec").verdict == PROVED
+    assert check(pipeline, command="spec", engine="search").verdict == PROVED
 
 
 @pytest.mark.parametrize("pipeline", [one for one, _, _ in BROKEN[2:5]], ids=lambda one: one.name)
@@ -271,7 +271,7 @@ def test_z3_proves_that_arrivals_come_where_nobody_is_stuck():
 
 def test_a_violation_that_only_the_reduced_search_finds_counts_until_the_whole_search_is_complete(monkeypatch):
     def verdict():
-        result = check(Polls(), command="spec", properties=("deadlock",))
+        result = check(Polls(), command="spec", properties=("deadlock",), engine="search")
         return result.findings[0].verdict
 
     with monkeypatch.context() as patched:
@@ -292,7 +292,7 @@ def test_a_copy_in_flight_lands_when_nothing_is_left_but_failing_tests():
     """What is still expected where the consumer is stuck is what no copy brings; until then the copy is left to land
     later, though a test fails.
     """
-    (blocked,) = check(PollsForACopy(expected=128), command="spec").findings[0].trace.blocked
+    (blocked,) = check(PollsForACopy(expected=128), command="spec", engine="search").findings[0].trace.blocked
     assert blocked.missing == "64 bytes are still expected"
     machine = compile_kernel(trace(PollsBeforeTheLast()))
     search = Search(pack(machine, exchange=True), SearchBounds(), False)

@@ -12,7 +12,7 @@ from sm90_verify.spec.errors import SpecError
 
 
 def checked(**parameters):
-    return check(Mainloop(**parameters), command="mainloop")
+    return check(Mainloop(**parameters), command="mainloop", engine="search")
 
 
 def violated(**parameters) -> set[str]:

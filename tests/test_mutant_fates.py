@@ -10,7 +10,8 @@ from mutant_names import named
 
 from sm90_verify.cli.main import main
 from sm90_verify.engines.order import order
-from sm90_verify.engines.search.explore import Exploration, explore
+from sm90_verify.engines.search.exploration import Exploration
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.evidence.mutation import score
 from sm90_verify.evidence.mutation.behaviour import FEWER, MORE, OPEN, OTHER, SAME, Behaviour, compare
 from sm90_verify.evidence.mutation.run import exit_code, score_of

@@ -40,7 +40,7 @@ SIZES = [
 
 
 def verdicts(pipeline: Pipeline, **options):
-    result = check(pipeline, command="pipeline", **options)
+    result = check(pipeline, command="pipeline", **{"engine": "search", **options})
     return {finding.id: finding.verdict for finding in result.findings}, result
 
 

@@ -122,7 +122,7 @@ def test_a_machine_that_never_moves_proves_nothing():
         def waits(self):
             yield self.full.wait(0)
 
-    result = check(Silent(), command="spec")
+    result = check(Silent(), command="spec", engine="search")
     assert {f.id: f.verdict for f in result.findings}["deadlock"] == VIOLATED
 
     frozen = machine([line("a", 2)], [step("never", "a", 0, 1, guard=FALSE)])
@@ -142,7 +142,7 @@ def test_what_follows_undefined_behaviour_is_undetermined():
         def waits(self):
             yield self.full.wait(0)
 
-    found = {f.id: f for f in check(TooMany(), command="spec").findings}
+    found = {f.id: f for f in check(TooMany(), command="spec", engine="search").findings}
     assert found["arrival-count"].verdict == VIOLATED
     assert found["deadlock"].verdict == UNDETERMINED and "undefined" in found["deadlock"].note
 
@@ -167,7 +167,7 @@ def test_a_barrier_that_worked_before_does_not_count_too_many_arrivals():
                 yield self.full.wait(k & 1)
 
     def verdict(**parameters):
-        result = check(EndsEarly(**parameters), command="spec")
+        result = check(EndsEarly(**parameters), command="spec", engine="search")
         return {finding.id: finding.verdict for finding in result.findings}
 
     assert verdict()["deadlock"] == VIOLATED and verdict()["arrival-count"] == UNDETERMINED
@@ -201,5 +201,5 @@ def test_generated_code_and_the_specification_take_the_same_steps():
 
 
 def test_proved_means_every_finding_is_proved():
-    result = check(PIPELINES["async"](stages=2), command="pipeline")
+    result = check(PIPELINES["async"](stages=2), command="pipeline", engine="search")
     assert result.verdict == PROVED and all(finding.verdict == PROVED for finding in result.findings)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from small_machines import AT, HERE, counts_to, line, machine, race, step
 
+from sm90_verify.engines import effort
 from sm90_verify.engines.search import bounds
 from sm90_verify.engines.search.bounds import SearchBounds
 from sm90_verify.engines.search.explore import explore
@@ -28,9 +29,9 @@ def test_a_bound_is_the_most_that_is_allowed(monkeypatch):
 
 @pytest.mark.parametrize(("platform", "unit"), [("linux", 1024), ("darwin", 1)])
 def test_resident_memory_is_in_kib_but_on_macos(monkeypatch, platform, unit):
-    monkeypatch.setattr(bounds.sys, "platform", platform)
-    monkeypatch.setattr(bounds.resource, "getrusage", lambda _: SimpleNamespace(ru_maxrss=3))
-    assert bounds.resident_bytes() == 3 * unit
+    monkeypatch.setattr(effort.sys, "platform", platform)
+    monkeypatch.setattr(effort.resource, "getrusage", lambda _: SimpleNamespace(ru_maxrss=3))
+    assert effort.resident_bytes() == 3 * unit
 
 
 def test_the_limit_is_looked_at_in_every_state_beyond_it():

@@ -53,7 +53,7 @@ WORDS = ("read", "fence", "groups", "warp", "alone at a barrier", "with another 
 @pytest.mark.parametrize("reduced", [True, False])
 @pytest.mark.parametrize("between", WORDS)
 def test_a_loop_around_a_test_that_fails_for_ever(between, reduced):
-    result = check(Between(between=between), reduced=reduced)
+    result = check(Between(between=between), reduced=reduced, engine="search")
     found = next(finding for finding in result.findings if finding.id == "deadlock")
     assert found.verdict == VIOLATED and found.trace is not None
     stuck = [(entry.role, entry.waits_for) for entry in found.trace.blocked]
@@ -70,7 +70,7 @@ def test_induction_does_not_prove_it(between):
 @pytest.mark.parametrize("reduced", [True, False])
 def test_who_lets_another_go_on_for_ever_does_not_spin(reduced):
     """The other role goes on only because the poller meets it in each round."""
-    result = check(Between(between="with a worker"), reduced=reduced)
+    result = check(Between(between="with a worker"), reduced=reduced, engine="search")
     assert next(finding.verdict for finding in result.findings if finding.id == "deadlock") == PROVED
 
 
@@ -107,10 +107,10 @@ class TwoFlags(Pipeline):
 @pytest.mark.parametrize("reduced", [True, False])
 @pytest.mark.parametrize("seen", ["test", "wait", "loop"])
 def test_a_phase_that_was_seen_before_is_nothing_new(seen, reduced):
-    result = check(TwoFlags(seen=seen), reduced=reduced)
+    result = check(TwoFlags(seen=seen), reduced=reduced, engine="search")
     assert result.trace.property == "deadlock"
     assert [(entry.role, entry.waits_for) for entry in result.trace.blocked] == [("consumer", "full[1]")]
-    right = check(TwoFlags(seen=seen, comes=True), reduced=reduced)
+    right = check(TwoFlags(seen=seen, comes=True), reduced=reduced, engine="search")
     assert next(finding.verdict for finding in right.findings if finding.id == "deadlock") == PROVED
 
 
@@ -150,7 +150,7 @@ def test_who_is_let_go_on_is_not_stuck(engine):
 
 
 def test_both_are_stuck_at_their_tests():
-    trace_ = check(EachForTheOther()).trace
+    trace_ = check(EachForTheOther(), engine="search").trace
     assert [(entry.role, entry.waits_for) for entry in trace_.blocked] == [("first", "mine"), ("second", "yours")]
 
 
@@ -189,7 +189,7 @@ class Endless(Pipeline):
 
 @pytest.mark.parametrize("tests", ["", "once", "before", "at work"])
 def test_an_endless_program_is_no_deadlock(tests):
-    result = check(Endless(tests=tests))
+    result = check(Endless(tests=tests), engine="search")
     assert next(finding.verdict for finding in result.findings if finding.id == "deadlock") == PROVED
 
 

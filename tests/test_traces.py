@@ -94,7 +94,7 @@ def test_a_missing_fence_names_what_was_written(own):
             if not own:
                 yield self.c.store()
 
-    result = check(FencesTheFirst(), command="spec", properties=("missing-fence",))
+    result = check(FencesTheFirst(), command="spec", properties=("missing-fence",), engine="search")
     (finding,) = result.findings
     storing = "writer" if own else "other"
     assert finding.trace.because == (

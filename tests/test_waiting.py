@@ -53,7 +53,7 @@ def test_who_has_arrived_is_not_who_is_missing():
     mine = line_of(Filled, "yield self.empty[at].wait")
     for consumer in ("consumer0", "consumer1"):
         assert found[consumer] == f"0 of 1 arrivals, none from producer (waits for empty[1], line {mine})"
-    trace = check(Forgets(), properties=("deadlock",)).trace
+    trace = check(Forgets(), properties=("deadlock",), engine="search").trace
     assert trace.because.endswith(" -- producer waits for consumer1 waits for producer")
     (blamed,) = (entry for entry in trace.blocked if entry.to_blame)
     assert blamed.role == "producer"
@@ -201,7 +201,11 @@ def test_every_engine_says_the_same_of_the_same_state(engine):
 
 
 def test_the_line_of_a_role_is_told_beside_those_of_others():
-    lines = [line for line in render(check(Forgets(), properties=("deadlock",))).splitlines() if "blocked" in line]
+    lines = [
+        line
+        for line in render(check(Forgets(), properties=("deadlock",), engine="search")).splitlines()
+        if "blocked" in line
+    ]
     mine = line_of(Filled, "yield self.empty[at].wait")
     assert lines[0].startswith(f"  blocked  producer waits for empty[1] phase parity 0, line {mine}: 1 of 2 arrivals")
 
@@ -223,7 +227,7 @@ class OnlyJustPassed(Pipeline):
 
 
 def test_a_wait_that_has_only_just_passed_is_not_said_to_be_none():
-    (found,) = (one for one in check(OnlyJustPassed()).findings if one.id == "unobserved-phase")
+    (found,) = (one for one in check(OnlyJustPassed(), engine="search").findings if one.id == "unobserved-phase")
     assert found.verdict == VIOLATED and found.trace is not None
     because = found.trace.because
     assert "before any test_wait or try_wait is sure to have seen the last one complete (9.7.13.15.4): " in because
@@ -261,6 +265,6 @@ class Looks(Pipeline):
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_who_only_looks_on_is_not_to_blame(alone):
-    trace = check(Looks(alone=alone), properties=("deadlock",)).trace
+    trace = check(Looks(alone=alone), properties=("deadlock",), engine="search").trace
     assert [entry.role for entry in trace.blocked if entry.to_blame] == ["p"]
     assert trace.because.endswith(" -- p waits for q waits for p") == (not alone)

@@ -11,7 +11,6 @@ import argparse
 from sm90_verify.cli.values import (
     MAX_STAGES,
     MAX_WARPGROUPS,
-    Given,
     cluster,
     copy_bytes,
     engines,
@@ -67,7 +66,7 @@ def epilogue(parser: argparse.ArgumentParser) -> None:
         " the box. Exit code 0: all decided, whichever way",
     )
     parser.add_argument("--processes", type=whole(1, 1024), default=0, metavar="N", help="default: one per core")
-    add_common(parser, "order")
+    add_common(parser)
 
 
 def mainloop(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +94,7 @@ def gemm(parser: argparse.ArgumentParser) -> None:
     for kind in ("union", "struct"):
         text = f"mainloop and epilogue tensors as a {kind}"
         storage.add_argument(f"--{kind}", dest="storage", action="store_const", const=kind, help=text)
-    add_common(parser, "order")
+    add_common(parser)
 
 
 def spec(parser: argparse.ArgumentParser) -> None:
@@ -167,15 +166,18 @@ def add_epilogue(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--without", action="append", default=[], metavar="PART", help="leave a part out")
 
 
-def add_common(parser: argparse.ArgumentParser, engine: str = "search") -> None:
-    from sm90_verify.engines.table import ENGINES
+def add_common(parser: argparse.ArgumentParser) -> None:
+    from sm90_verify.engines.table import DEFAULT, ENGINES
 
-    names = f"{', '.join(ENGINES)}, or several joined by + ({engine})"
-    parser.add_argument("--engine", action=Given, type=engines, default=engine, metavar="NAMES", help=names)
-    parser.set_defaults(engine_is_given=False)
+    names = f"{', '.join(ENGINES)}, or several joined by + (order where it decides, search where it does not)"
+    parser.add_argument("--engine", type=engines, default=DEFAULT, metavar="NAMES", help=names)
     add_bounds(parser)
     parser.add_argument(
-        "--memory", type=whole(1, 4096), default=0, metavar="GIB", help="of a search (default: 3/4 of what there is)"
+        "--memory",
+        type=whole(1, 4096),
+        default=0,
+        metavar="GIB",
+        help="at most (3/4 of what there is)",
     )
     parser.add_argument(
         "--unreduced", action="store_true", help="search every schedule, even those that nobody can tell apart"

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sm90_verify.cli.output import Questions, finish, tell
+from sm90_verify.cli.progress import progress_line
 from sm90_verify.cli.usage import EVIDENCE, make_parser
 from sm90_verify.cli.values import UsageError
 from sm90_verify.result import Definition, Result
@@ -65,7 +66,9 @@ def _collective(options: argparse.Namespace) -> int:
     if getattr(options, "minimal_wait", False):
         from sm90_verify.engines.minimal_wait import minimal_wait
 
-        return finish([minimal_wait(**asked_of_waits(options))], options)
+        with progress_line() as progress:
+            result = minimal_wait(**asked_of_waits(options), progress=progress)
+        return finish([result], options)
     kernel, settings, shown = choose(options)
     return finish([_check(kernel, settings, options, shown)], options)
 
@@ -101,20 +104,21 @@ def _spec(options: argparse.Namespace) -> int:
 
 def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, shown: tuple[str, ...]) -> Result:
     from sm90_verify.engines.check import check
-    from sm90_verify.engines.table import heed, with_engine
+    from sm90_verify.engines.table import with_engine
 
     engine = with_engine(options.engine, "smt") if getattr(options, "prove", False) else options.engine
-    kept = not options.limit or options.engine_is_given or heed(engine, "limit")
-    result = check(
-        kernel(**settings),
-        command=options.command,
-        properties=options.properties,
-        engine=engine,
-        limit=options.limit if kept else 0,
-        timeout=options.timeout,
-        memory=options.memory << 30,
-        reduced=not options.unreduced,
-    )
+    with progress_line() as progress:
+        result = check(
+            kernel(**settings),
+            command=options.command,
+            properties=options.properties,
+            engine=engine,
+            limit=options.limit,
+            timeout=options.timeout,
+            memory=options.memory << 30,
+            reduced=not options.unreduced,
+            progress=progress,
+        )
     file = sys.modules[kernel.__module__].__file__ if options.command == "spec" else None
     definition = None if file is None else Definition(os.path.abspath(file), kernel.__name__)
     return replace(result, shown=shown, definition=definition)

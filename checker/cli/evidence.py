@@ -11,11 +11,12 @@ from sm90_verify.result import EXIT_CODE
 
 
 def frontier(options: argparse.Namespace) -> int:
+    from sm90_verify.engines.table import DEFAULT
     from sm90_verify.evidence.frontier.box import Box
     from sm90_verify.evidence.frontier.report import report
     from sm90_verify.evidence.frontier.run import explore_box
 
-    if options.engine != "order":
+    if options.engine not in ("order", DEFAULT):
         raise UsageError(f"--engine {options.engine}: --frontier is decided by order alone: leave --engine out")
 
     names = ("properties", "limit", "timeout", "memory", "unreduced", "every_step", "void_c", "without")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT, CLUSTER_LIMIT, COUNT_LIMIT, CTA_THREADS, WARPGROUP
@@ -108,11 +107,3 @@ def tile_shape(text: str) -> tuple[int, int, int]:
         raise argparse.ArgumentTypeError(f"{text}: use MxNxK with sizes from 1 to 1024, for example 128x128x64")
     m, n, k = sizes
     return m, n, k
-
-
-class Given(argparse.Action):
-    """Stores a value, and that it was given."""
-
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        setattr(namespace, self.dest, values)
-        setattr(namespace, f"{self.dest}_is_given", True)

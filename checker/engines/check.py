@@ -11,13 +11,15 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sm90_verify.engines.combine import combine
+from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.engine import Answer, Bound, Bounds, Engine, Question, Subject
-from sm90_verify.engines.table import ENGINES, heeding, names_of
-from sm90_verify.result import PROPERTIES, PROVED, Result
+from sm90_verify.engines.table import DEFAULT, ENGINES, heeding, names_of
+from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, Finding, Result
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.kernel import Kernel
+from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.validate import validate
 
 if TYPE_CHECKING:
@@ -37,33 +39,45 @@ def check(
     *,
     command: str = "check",
     properties: Sequence[str] = (),
-    engine: str = "search",
+    engine: str = DEFAULT,
     limit: int = 0,
     timeout: float = 0.0,
     memory: int = 0,
     reduced: bool = True,
+    progress: Told | None = None,
 ) -> Result:
     """Decides the properties of a pipeline, or of a kernel (default: all that it could violate).
 
-    engine: names of the table joined by "+", such as "search+order"; they must not contradict each other. limit:
-    states, timeout: seconds of each engine, memory: bytes (0: no bound, or the engine's own). reduced: search first
+    engine: names of the table joined by "+", such as "search+order"; they must not contradict each other. By default
+    order, and search where order decides nothing. limit: states, timeout: seconds of each engine, of the first one with
+    the tracing and compiling of the pipeline, memory: bytes (0: no bound, or the engine's own). reduced: search first
     without the schedules that nobody can tell apart, and only if anything is wrong there again with all of them, for
-    the shortest trace of every property. command: the word that the result carries. Raises SpecError for a
-    specification without a meaning, an unknown property or engine, a question that the engine cannot be asked, and a
-    bound that none of the engines heeds.
+    the shortest trace of every property. progress: called now and then with a few words about what is being done.
+    command: the word that the result carries. Raises SpecError for a specification without a meaning, an unknown
+    property or engine, a question that the engine cannot be asked, and a bound that none of the engines heeds.
     """
+    start = time.perf_counter()
     properties = (properties,) if isinstance(properties, str) else properties
     if not isinstance(properties, Sequence):
         raise SpecError(f"properties={properties!r}: give a list of ids, () for all")
     properties = tuple(properties)
-    question = Question(Subject(kernel_of(pipeline)), properties, limit, timeout, memory, reduced)
-    return _ask(question, engine, command)
+    question = Question(Subject(), properties, limit, timeout, memory, reduced)
+    engines = _engines_of(engine, question)
+    effort = Effort(timeout, memory or memory_bound(), progress, start, limit=limit)
+    try:
+        kernel = kernel_of(pipeline, effort.tick)
+    except RanOut as error:
+        assert isinstance(pipeline, Pipeline), "a kernel that is there already is not traced"
+        ids = properties or PROPERTIES
+        return _cut_short(command, pipeline.name, pipeline.parameters(), engine, ids, start, error)
+    question = question._replace(subject=Subject(kernel, tick=effort.tick), spent=effort)
+    return _ask(question, engines, engine, command)
 
 
-def kernel_of(pipeline: Pipeline | Kernel) -> Kernel:
+def kernel_of(pipeline: Pipeline | Kernel, tick: Tick = unheard) -> Kernel:
     """The kernel of a pipeline, or a kernel that a front end or somebody by hand has made, once it is valid."""
     if isinstance(pipeline, Pipeline):
-        return trace(pipeline)
+        return trace(pipeline, tick)
     if not isinstance(pipeline, Kernel):
         name = pipeline.__name__ if isinstance(pipeline, type) else repr(pipeline)
         raise SpecError(f"{name} is neither a pipeline nor a kernel: give check an instance, such as Ring(stages=2)")
@@ -76,37 +90,33 @@ def check_machine(
     *,
     command: str = "check",
     properties: Sequence[str] = (),
-    engine: str = "search",
+    engine: str = DEFAULT,
     **bounds: Unpack[Bounds],
 ) -> Result:
     """Decides the properties of a Machine, as check does, by engines that need no programs."""
-    return _ask(Question(Subject(compiled=machine), tuple(properties), **bounds), engine, command)
+    question = Question(Subject(compiled=machine), tuple(properties), **bounds)
+    engines = _engines_of(engine, question)
+    return _ask(question._replace(spent=question.effort), engines, engine, command)
 
 
-def _ask(question: Question, words: str, command: str) -> Result:
+def _ask(question: Question, engines: Sequence[Engine], words: str, command: str) -> Result:
     """The same question to all engines, one after the other."""
-    start = time.perf_counter()
-    _must_be_numbers(question)
-    if not isinstance(words, str):
-        raise SpecError(f"no engine {words!r}: use {', '.join(ENGINES)}, or several joined by +")
-    unknown = [property for property in question.properties if property not in PROPERTIES]
-    if unknown:
-        raise SpecError(f"unknown property {unknown[0]!r}: use one of {', '.join(PROPERTIES)}")
-    engines = [ENGINES[name]() for name in names_of(words)]
-    for engine in engines:
-        _must_have(question.subject, engine)
-    _must_be_heeded(question, engines)
-    question = question._replace(together=any(engine.needs == "machine" for engine in engines))
-    answers: list[Answer] = []
-    for engine in engines:
-        answers.append(engine.answer(question._replace(covered=_covered(answers))))
-    answer = combine(answers)
-    subject = question.subject
+    start, subject = question.effort.since, question.subject
+    if words != DEFAULT:
+        for engine in engines:
+            _must_have(subject, engine)
+    try:
+        answer = _by_default(question) if words == DEFAULT else _together(question, engines)
+    except RanOut as error:
+        from sm90_verify.engines.order.outcome import applicable
+
+        ids = question.asked(applicable(subject.whole))
+        return _cut_short(command, subject.name, subject.parameters, words, ids, start, error)
     return Result(
         command,
         subject.name,
         subject.parameters,
-        words,
+        answer.engine if words == DEFAULT else words,
         answer.findings,
         {"trips": _trips(subject.parameters)},
         answer.states,
@@ -115,7 +125,52 @@ def _ask(question: Question, words: str, command: str) -> Result:
         answer.notes,
         reduced=answer.reduced,
         shortest=answer.shortest,
+        asked=words,
+        because=answer.because,
+        events=answer.events,
     )
+
+
+def _by_default(question: Question) -> Answer:
+    from sm90_verify.engines.by_default import by_default
+
+    return by_default(question)
+
+
+def _together(question: Question, engines: Sequence[Engine]) -> Answer:
+    """One answer of all of them. The Machine is made before anybody's time is counted anew."""
+    question = question._replace(together=any(engine.needs == "machine" for engine in engines))
+    if question.together:
+        question.subject.machine  # noqa: B018
+    answers: list[Answer] = []
+    for engine in engines:
+        spent = question.effort.again() if answers else question.effort
+        answers.append(engine.answer(question._replace(covered=_covered(answers), spent=spent)))
+    return combine(answers)
+
+
+def _cut_short(
+    command: str, model: str, parameters: dict[str, Any], words: str, ids: Sequence[str], start: float, error: RanOut
+) -> Result:
+    """Something ran out before any engine was asked, or while its Machine was made: all is open."""
+    findings = tuple(Finding(id, UNDETERMINED, note=str(error)) for id in ids)
+    seconds = time.perf_counter() - start
+    return Result(
+        command, model, parameters, words, findings, {"trips": _trips(parameters)}, seconds=seconds, asked=words
+    )
+
+
+def _engines_of(words: str, question: Question) -> list[Engine]:
+    """Those to ask. Raises SpecError for a question that has no meaning, whatever it is about."""
+    _must_be_numbers(question)
+    if not isinstance(words, str):
+        raise SpecError(f"no engine {words!r}: use {', '.join(ENGINES)}, or several joined by +")
+    unknown = [property for property in question.properties if property not in PROPERTIES]
+    if unknown:
+        raise SpecError(f"unknown property {unknown[0]!r}: use one of {', '.join(PROPERTIES)}")
+    engines = [ENGINES[name]() for name in names_of(words)]
+    _must_be_heeded(question, engines)
+    return engines
 
 
 def _must_be_numbers(question: Question) -> None:

@@ -50,9 +50,39 @@ def combine(answers: Sequence[Answer]) -> Answer:
     )
 
 
+def settled(closer: Answer, other: Answer) -> Answer:
+    """What the first answer says, and of what it leaves open what the other one says. Raises Contradiction.
+
+    It is called after those of whom something is in it. Which properties it is about is for the first one to say.
+    """
+    findings: list[Finding] = []
+    engines = {closer.engine: None}
+    known = {finding.id: finding for finding in other.findings}
+    for mine in closer.findings:
+        others = known.get(mine.id, mine)
+        _must_agree(closer, mine, other, others)
+        if mine.verdict != UNDETERMINED:
+            findings.append(mine)
+        elif others.verdict != UNDETERMINED:
+            findings.append(others)
+            engines[other.engine] = None
+        else:
+            both = f"{closer.engine}: {mine.note}; {other.engine}: {others.note}"
+            note = mine.note if mine.note == others.note else both
+            findings.append(Finding(mine.id, UNDETERMINED, note=note))
+    notes = tuple(dict.fromkeys((*closer.notes, *other.notes)))
+    return closer._replace(
+        engine="+".join(engines), findings=tuple(findings), notes=notes, events=other.events or closer.events
+    )
+
+
 def _compare(one: Answer, other: Answer) -> None:
     for here, there in zip(one.findings, other.findings, strict=True):
         if here.id != there.id:
             raise Contradiction(f"{one.engine} answers on {here.id} where {other.engine} does on {there.id}")
-        if {here.verdict, there.verdict} == {PROVED, VIOLATED}:
-            raise Contradiction(f"{one.engine} and {other.engine} contradict each other on {here.id}")
+        _must_agree(one, here, other, there)
+
+
+def _must_agree(one: Answer, here: Finding, other: Answer, there: Finding) -> None:
+    if {here.verdict, there.verdict} == {PROVED, VIOLATED}:
+        raise Contradiction(f"{one.engine} and {other.engine} contradict each other on {here.id}")

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
+from sm90_verify.engines.effort import Effort
 from sm90_verify.result import PROPERTIES, Finding
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.model.tick import Tick, unheard
 
 if TYPE_CHECKING:
     from sm90_verify.spec.model.kernel import Kernel
@@ -17,17 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a question is about: a kernel, whose Machine is made once for all engines, or a Machine alone."""
+    """What a question is about: a kernel, whose Machine is made once for all engines, or a Machine alone.
+
+    tick: called while it is made.
+    """
 
     kernel: Kernel | None = None
     compiled: Machine | None = None
+    tick: Tick = unheard
 
     @cached_property
     def machine(self) -> Machine:
         """The Machine, compiled when it is asked for."""
         from sm90_verify.spec.model.compile import compile_kernel
 
-        return self.compiled or compile_kernel(self.whole)
+        return self.compiled or compile_kernel(self.whole, self.tick)
 
     @property
     def whole(self) -> Kernel:
@@ -50,7 +56,8 @@ class Question(NamedTuple):
     properties: those that are asked for; none: all that the subject could violate. limit: states; timeout: seconds;
     memory: bytes (0: no bound, or the engine's own). reduced: leave out schedules that nobody can tell apart, first.
     together: other engines are asked the same, all of them about the properties of the Machine. covered: a complete
-    search has proved everything that is asked, so it is known which actions can be taken.
+    search has proved everything that is asked, so it is known which actions can be taken. spent: what of timeout and
+    memory has been spent before it was asked. shorter: what a schedule of order does without is to be left out.
     """
 
     subject: Subject
@@ -61,6 +68,13 @@ class Question(NamedTuple):
     reduced: bool = True
     together: bool = False
     covered: bool = False
+    spent: Effort | None = None
+    shorter: bool = False
+
+    @property
+    def effort(self) -> Effort:
+        """What the answer may cost from now on."""
+        return self.spent or Effort(self.timeout, self.memory)
 
     def asked(self, possible: Sequence[str] | None = None) -> tuple[str, ...]:
         """The properties to decide, in the order of PROPERTIES, of those that are possible (those of the Machine).
@@ -77,7 +91,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What an engine says: a finding for every property that is asked.
+    """What an engine says: a finding for every property that is asked. because: why it is this engine that answers.
 
     states, transitions: of the Machine that were visited; events: operations and copies that were looked at. reduced:
     schedules were left out; shortest: no schedule that shows a violation is shorter than its trace (None: the engine
@@ -92,6 +106,7 @@ class Answer(NamedTuple):
     events: int = 0
     reduced: bool | None = None
     shortest: bool | None = None
+    because: str = ""
 
 
 Bound = Literal["limit", "timeout", "memory", "reduced"]

@@ -6,7 +6,9 @@ import time
 from typing import Any, Unpack
 
 from sm90_verify.engines.check import check
+from sm90_verify.engines.effort import Told
 from sm90_verify.engines.engine import Bounds
+from sm90_verify.engines.table import DEFAULT
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result
 from sm90_verify.spec.cutlass.mainloop import Mainloop
 from sm90_verify.spec.errors import SpecError
@@ -21,14 +23,15 @@ def minimal_wait(
     *,
     most: int = RANGE,
     in_flight: int | None = None,
-    engine: str = "search",
+    engine: str = DEFAULT,
+    progress: Told | None = None,
     **bounds: Unpack[Bounds],
 ) -> Result:
     """The largest wait_group<N> before a release that is safe, for each number of k-tiles in flight and stages.
 
     sizes: the other parameters of the mainloops. Goes through all stages from 2 to `most` and, for the ss form,
     through all K_PIPE_MMAS below the stages (or only `in_flight`), and tries every N. Proved if everywhere an N was
-    proved and the next one refuted. engine, bounds: of each check.
+    proved and the next one refuted. engine, bounds, progress: of each check.
     """
     start, states, transitions = time.perf_counter(), 0, 0
     notes: list[str] = []
@@ -42,7 +45,7 @@ def minimal_wait(
             safe, why = -1, f"every N up to {MMA_GROUPS - 1} is safe"
             for pending in range(MMA_GROUPS):
                 model = Mainloop(**sizes, stages=stages, mmas_in_flight=lag, pending=pending)
-                result = check(model, command="mainloop", engine=engine, **bounds)
+                result = check(model, command="mainloop", engine=engine, progress=progress, **bounds)
                 states, transitions = states + result.states, transitions + result.transitions
                 if result.verdict != PROVED:
                     trace = result.trace

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sm90_verify.counterexample import waiting
 from sm90_verify.counterexample.trace import execute, make_trace
 from sm90_verify.engines.violation import Violation
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, severity
 from sm90_verify.spec.model.machine import Machine
 
 
@@ -34,3 +34,8 @@ def _at_the_end(machine: Machine, property: str, deadlock: Violation | None) -> 
     if barrier is None or any(step.before[barrier.phase] != run.last[barrier.phase] for step in run.steps):
         return None
     return Violation(property, "", barrier.name, deadlock.actions, False, deadlock.stuck)
+
+
+def leads(findings: Sequence[Finding]) -> str:
+    """The property of which a report tells the trace: the most severe that is violated, "" if none is."""
+    return min((one.id for one in findings if one.verdict == VIOLATED), key=severity, default="")

@@ -1,4 +1,4 @@
-"""The engines by name, and the words that choose them: names joined by "+", each once."""
+"""The engines by name, and the words that choose them: names joined by "+", each once, or "default"."""
 
 from __future__ import annotations
 
@@ -28,10 +28,14 @@ def _smt() -> Engine:
 
 ENGINES: dict[str, Callable[[], Engine]] = {"search": _search, "order": _order, "smt": _smt}
 """What makes each engine; nothing is imported until it is called. In this order they are asked."""
+DEFAULT = "default"
+"""The word for order where it decides, and search where it does not; see engines.by_default."""
 
 
 def names_of(words: str) -> tuple[str, ...]:
     """The names that are joined by "+", in the order of the table; SpecError for one that is unknown or comes twice."""
+    if words == DEFAULT:
+        return "search", "order"
     chosen = words.split("+")
     for name in chosen:
         if name not in ENGINES:
@@ -52,5 +56,6 @@ def heed(words: str, bound: Bound) -> bool:
 
 
 def with_engine(words: str, name: str) -> str:
-    """The same engines and one more, if it is not among them."""
+    """The same engines and one more, if it is not among them; by default it goes with search."""
+    words = "search" if words == DEFAULT else words
     return words if name in names_of(words) else f"{words}+{name}"

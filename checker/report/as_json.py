@@ -50,6 +50,7 @@ def object_of(report: Report) -> dict[str, Any]:
     definition = verdict.definition
     written = {} if definition is None else {"file": definition.file, "class": definition.name}
     said = {"reduced": verdict.reduced, "shortest": verdict.shortest}
+    why = {"asked": verdict.asked, "because": verdict.because, "events": verdict.events}
     barriers = [] if recovered is None else [asdict(row) for row in recovered.barriers]
     roles = [] if recovered is None else [asdict(row) for row in recovered.roles]
     return {
@@ -57,6 +58,7 @@ def object_of(report: Report) -> dict[str, Any]:
         "model": {"name": verdict.model, "parameters": verdict.parameters, **written},
         "verdict": verdict.verdict,
         "engine": verdict.engine,
+        **{key: value for key, value in why.items() if value},
         "scope": verdict.scope,
         "states": verdict.states,
         "transitions": verdict.transitions,
@@ -74,6 +76,7 @@ def trace_object(trace: Trace) -> dict[str, Any]:
     return {
         "property": trace.property,
         "because": trace.because,
+        **({"advice": trace.advice} if trace.advice else {}),
         "steps": [_step(step) for step in trace.steps],
         "next": [_step(step) for step in trace.next],
         "blocked": [

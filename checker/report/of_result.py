@@ -8,6 +8,7 @@ from dataclasses import replace
 from sm90_verify.report.blame import guilty_step, that_matter
 from sm90_verify.report.explain import what_is
 from sm90_verify.report.sections import (
+    Advice,
     Because,
     Break,
     Excerpt,
@@ -34,7 +35,7 @@ def sections_of(result: Result, *, every_step: bool = False, again: str | None =
     sections: list[Section] = [] if result.recovered is None else [result.recovered]
     if result.trace is not None:
         sections += _counterexample(result.trace, every_step)
-        sections += [Execution(result.trace, bool(result.shortest), again), Break()]
+        sections += [Execution(result.trace, result.shortest, again), Break()]
     sections += [
         Findings(result.findings, result.trace),
         Notes(result.notes),
@@ -52,6 +53,9 @@ def sections_of(result: Result, *, every_step: bool = False, again: str | None =
             result.definition,
             result.reduced,
             result.shortest,
+            result.asked,
+            result.because,
+            result.events,
         ),
     ]
     return tuple(sections)
@@ -71,7 +75,8 @@ def _counterexample(trace: Trace, every_step: bool) -> list[Section]:
     if trace.blocked:
         sections.append(Stuck(trace.blocked))
     because = trace.because.partition(" -- ")[2] if trace.blocked else trace.because
-    return [*sections, Because(because)] if because else sections
+    sections += [Because(because)] if because else []
+    return [*sections, Advice(trace.advice)] if trace.advice else sections
 
 
 def title_of(trace: Trace) -> str:

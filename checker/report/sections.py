@@ -66,13 +66,19 @@ class Because(NamedTuple):
     text: str
 
 
+class Advice(NamedTuple):
+    """What to write instead, in a sentence."""
+
+    text: str
+
+
 class Execution(NamedTuple):
-    """The whole trace. again: the command that finds it again, "" if there is none; None if the trace is to be written
-    to a file and replayed.
+    """The whole trace. shortest: None if nobody says. again: the command that finds it again, "" if there is none; None
+    if the trace is to be written to a file and replayed.
     """
 
     trace: Trace
-    shortest: bool
+    shortest: bool | None
     again: str | None = None
 
 
@@ -105,6 +111,9 @@ class Verdict(NamedTuple):
     definition: Definition | None
     reduced: bool | None
     shortest: bool | None
+    asked: str = ""
+    because: str = ""
+    events: int = 0
 
 
 # ---------------------------------------------------------------- many results
@@ -172,6 +181,7 @@ Section: TypeAlias = (
     | ScheduleTable
     | Stuck
     | Because
+    | Advice
     | Execution
     | Findings
     | Notes

@@ -9,6 +9,7 @@ from typing import assert_never
 from sm90_verify.report.of_result import sections_of
 from sm90_verify.report.recovered import tables_of
 from sm90_verify.report.sections import (
+    Advice,
     Because,
     Break,
     Column,
@@ -64,6 +65,8 @@ def _section(section: Section) -> list[str]:
             return _stuck(section)
         case Because():
             return wrap(f"  because  {section.text}", "           ")
+        case Advice():
+            return wrap(f"  advice   {section.text}", "           ")
         case Execution():
             return _execution(section)
         case Findings():
@@ -71,7 +74,7 @@ def _section(section: Section) -> list[str]:
         case Notes():
             return [f"note: {note}" for note in section.notes]
         case Verdict():
-            return [_summary(section)]
+            return [*_answered(section), _summary(section)]
         case Recovered():
             return _lines(tables_of(section))
         case Paragraph():
@@ -99,7 +102,13 @@ def _summary(verdict: Verdict) -> str:
     """verify: PROVED tma-async stages=4 consumers=2  6472 states  0.31 s"""
     parameters = "".join(f" {name}={verdict.parameters[name]}" for name in verdict.shown)
     size = f"  {verdict.states} states" if verdict.states else ""
+    size = f"  {verdict.events} events" if verdict.events and verdict.engine == "order" else size
     return f"verify: {verdict.verdict.upper()} {verdict.model}{parameters}{size}  {verdict.seconds:.2f} s"
+
+
+def _answered(verdict: Verdict) -> list[str]:
+    """engine  order: all schedules do what one of them does, which was looked at"""
+    return wrap(f"engine  {verdict.engine}: {verdict.because}", "        ") if verdict.because else []
 
 
 def _findings(section: Findings) -> list[str]:
@@ -136,6 +145,7 @@ def _stuck(section: Stuck) -> list[str]:
 def _execution(section: Execution) -> list[str]:
     count = len(section.trace.steps)
     steps = f"  {'shortest trace' if section.shortest else 'trace'}: {count} step{'s' * (count != 1)}"
+    steps += "" if section.shortest is not False else ", and there may be a shorter one"
     if section.again is None:
         return [f"{steps}     replay: verify replay trace.json (write it with --format json -o trace.json)"]
     return [steps, f"  again: {section.again}"] if section.again else [steps]

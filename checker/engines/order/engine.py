@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sm90_verify.engines.engine import Answer, Bound, Question
 from sm90_verify.engines.order import Outcome, order
-from sm90_verify.result import UNDETERMINED, VIOLATED, Finding
-
-if TYPE_CHECKING:
-    from sm90_verify.spec.model.machine import Machine
+from sm90_verify.result import PROPERTIES, UNDETERMINED, VIOLATED, Finding
 
 
 class OrderEngine:
@@ -21,23 +18,32 @@ class OrderEngine:
 
     def answer(self, question: Question) -> Answer:
         """The Machine is compiled only if there is something to execute on it, or for other engines anyway."""
-        outcome = order(question.subject.whole, timeout=question.timeout)
-        if outcome.failures or question.together:
-            findings = _executed(outcome, question.subject.machine, question.asked())
+        asked = question.properties or PROPERTIES
+        outcome = order(question.subject.whole, asked=asked, effort=question.effort)
+        if question.together or any(
+            failure.property in asked or failure.astray or failure.stuck for failure in outcome.failures
+        ):
+            findings = _executed(outcome, question)
         else:
             findings = tuple(
                 Finding(property, outcome.verdict_on(property), note=outcome.why)
                 for property in question.asked(outcome.applies)
             )
-        return Answer(self.name, findings, events=outcome.events)
+        shortest = False if any(one.verdict == VIOLATED for one in findings) else None
+        return Answer(self.name, findings, events=outcome.events, shortest=shortest)
 
 
-def _executed(outcome: Outcome, machine: Machine, asked: tuple[str, ...]) -> tuple[Finding, ...]:
+def _executed(outcome: Outcome, question: Question) -> tuple[Finding, ...]:
     """What a schedule shows on the machine is violated; what one should have shown and did not is open."""
     from sm90_verify.engines.order.schedule import confirm
+    from sm90_verify.engines.shorten import shortened
     from sm90_verify.engines.shown import finding
 
+    machine, asked = question.subject.machine, question.asked()
     violations = confirm(outcome, machine)
+    if question.shorter:
+        effort = question.effort.for_a_trace()
+        violations = {name: shortened(machine, violation, effort) for name, violation in violations.items()}
     findings = []
     for property in asked:
         why = outcome.why

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from sm90_verify.engines.effort import Effort, RanOut
 from sm90_verify.engines.order.plan import Plan
 from sm90_verify.engines.order.planner import make_plan, orders_less, refusal
 from sm90_verify.engines.order.progress import ALTERNATIVES
@@ -75,10 +77,13 @@ class Outcome:
         return f"{failure.property}: {failure.because} ({', '.join(places)})"
 
 
-def order(kernel: Kernel, *, timeout: float = 0.0) -> Outcome:
+def order(
+    kernel: Kernel, *, timeout: float = 0.0, asked: Collection[str] = PROPERTIES, effort: Effort | None = None
+) -> Outcome:
     """Decides a kernel whose control flow does not depend on the schedule; see engines.order for the argument.
 
-    timeout: seconds after which a run without end is given up (0: no bound).
+    timeout: seconds after which the run is given up (0: no bound); or what `effort` bounds. asked: of which properties
+    a violation ends a run without end.
     """
     start = time.perf_counter()
     applies = applicable(kernel)
@@ -86,7 +91,7 @@ def order(kernel: Kernel, *, timeout: float = 0.0) -> Outcome:
     if refused:
         return Outcome(kernel, None, applies, why=refused, seconds=time.perf_counter() - start)
     plan = make_plan(kernel)
-    walk = _Walk(plan, start + timeout if timeout else 0.0)
+    walk = _Walk(plan, effort or Effort(timeout), asked)
     walk.walk()
     failures = tuple(walk.failures)
     why = walk.unsure or walk.diverged
@@ -101,8 +106,8 @@ def order(kernel: Kernel, *, timeout: float = 0.0) -> Outcome:
 class _Walk:
     """The run, and with trip counts left open a run for every one of them."""
 
-    def __init__(self, plan: Plan, deadline: float) -> None:
-        self.plan, self.deadline = plan, deadline
+    def __init__(self, plan: Plan, effort: Effort, asked: Collection[str]) -> None:
+        self.plan, self.effort, self.asked = plan, effort, asked
         self.failures: list[Failure] = []
         self.diverged = self.unsure = ""
         self.raced = False
@@ -112,13 +117,24 @@ class _Walk:
         run = Run(self.plan)
         if self.plan.loop:
             run.before_decision = lambda decision: self._end_here(run, decision)
+        run.tick = self._tick
         run.start()
-        if not run.halted:
-            if self.plan.endless:
-                self._until_it_recurs(run)
-            else:
-                run.finish()
+        try:
+            if not run.halted:
+                if self.plan.endless:
+                    self._until_it_recurs(run)
+                else:
+                    run.finish()
+        except RanOut as error:
+            self.unsure = self.unsure or str(error)
         self._collect(run)
+
+    def _tick(self, role: int, events: int) -> None:
+        """Some events are over, the last one of this role."""
+        self.effort.tell(f"order, {self.events + events} events")
+        why = self.effort.ran_out()
+        if why:
+            raise RanOut(f"{why}, reached after {self.events + events} events in {self.plan.programs[role].name}")
 
     def _until_it_recurs(self, run: Run) -> None:
         known: dict[object, list[int]] = {}
@@ -138,11 +154,9 @@ class _Walk:
                 return
 
     def _gives_up(self, run: Run, rounds: int) -> str:
-        self.bad += bool(self.failures or run.failures)
+        self.bad += any(failure.property in self.asked for failure in (*self.failures, *run.failures))
         if self.bad > AFTER_A_VIOLATION:
             return "the run was stopped after the first violations"
-        if self.deadline and time.perf_counter() > self.deadline:
-            return "the timeout was reached (--timeout)"
         grows = any(len(barrier.contributions) > MOST_IN_A_PHASE for barrier in run.state.barriers)
         if grows or rounds >= MOST_ROUNDS or len(run.state.log) > MOST_EVENTS:
             return f"the run does not recur within {rounds} rounds"
@@ -163,6 +177,7 @@ class _Walk:
     def _end_here(self, run: Run, decision: int) -> None:
         """Some role is the first to decide whether there is another iteration: the run that ends here."""
         fork = Run(self.plan, run.state.copy(), decision)
+        fork.tick = self._tick
         fork.diverged = run.diverged
         already = len(fork.state.log)
         if self.plan.forever:

@@ -13,14 +13,18 @@ from sm90_verify.spec.model.barrier_bytes import overlap_of, undeclared_overlaps
 from sm90_verify.spec.model.words import listed
 from sm90_verify.spec.ptx.needs import APART, BALANCED, COUNTED, GOES_ON, READ_AT_EXIT
 
+OFTEN = 64
+"""Events after which whoever asked is told how many there were."""
+
 
 class Run(Progress):
-    """A run of a plan. `limit`: the trip count, None for no end."""
+    """A run of a plan. `limit`: the trip count, None for no end. tick: called with a role and the number of events."""
 
     def __init__(self, plan: Plan, state: RunState | None = None, limit: int | None = None) -> None:
         super().__init__(plan, initial(plan) if state is None else state)
         self.limit = limit
         self.before_decision: Callable[[int], None] | None = None
+        self.tick: Callable[[int, int], None] | None = None
 
     # -- events
 
@@ -69,6 +73,8 @@ class Run(Progress):
             if move.kind == "end" or not self._execute(role, move):
                 break
             moved = True
+            if self.tick is not None and len(state.log) % OFTEN == 0:
+                self.tick(role, len(state.log))
             if self.halted or move.kind == "loop":
                 break
         return moved

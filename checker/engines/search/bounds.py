@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import sys
 from dataclasses import dataclass
+
+from sm90_verify.engines.effort import resident_bytes
 
 
 @dataclass(frozen=True)
@@ -25,14 +24,3 @@ class SearchBounds:
         if self.memory and resident_bytes() > self.memory:
             return f"the memory bound of {self.memory / 2**30:.1f} GiB (--memory)"
         return ""
-
-
-def memory_bound() -> int:
-    """Three quarters of the machine's memory: what a search may use unless it is told otherwise."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 * 3
-
-
-def resident_bytes() -> int:
-    """Peak resident memory of this process."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

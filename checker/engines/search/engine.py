@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from typing import Literal, TypedDict, Unpack
+from collections.abc import Collection, Mapping
+from typing import Literal, TypeAlias
 
+from sm90_verify.engines.effort import Effort, memory_bound
 from sm90_verify.engines.engine import Answer, Bound, Question
-from sm90_verify.engines.search.bounds import memory_bound
 from sm90_verify.engines.search.exploration import Exploration, is_undetermined
 from sm90_verify.engines.search.explore import explore
-from sm90_verify.engines.shown import finding
+from sm90_verify.engines.shorten import shortened
+from sm90_verify.engines.shown import finding, leads
+from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import COPIES, LIMIT, Machine
 
+Violations: TypeAlias = Mapping[str, Violation]
 ENOUGH = 50_000
 """States to visit after the first violation, for the violations of other properties."""
 FEW = 1
@@ -29,67 +32,109 @@ class SearchEngine:
     heeds: tuple[Bound, ...] = ("limit", "timeout", "memory", "reduced")
 
     def answer(self, question: Question) -> Answer:
+        """First by the reduced search; if that finds anything wrong, by one of every schedule."""
         asked = question.asked()
-        machine, quick = question.subject.machine, None
-        if question.reduced:
-            machine, quick = _explored(question, stop_at_first=True, reduced=True)
-        if quick is not None and not quick.violations and not quick.open:
-            exploration = quick
-        elif quick is not None:
-            most = question.limit or REFINED
-            exploration = explore(machine, **_bounds(question) | {"limit": most}, enough=ENOUGH)
-        else:
-            machine, exploration = _explored(question, enough=ENOUGH)
-        vacuous = _vacuous(machine, exploration)
-        lost = quick.beyond if quick is not None and quick.open and not exploration.complete else ""
-        known = {} if quick is None or exploration.complete else quick.violations
-        violations = {**known, **exploration.violations}
+        if not question.reduced:
+            machine, found = _explored(question, enough=ENOUGH, wanted=_that_count(asked))
+            return self._told(question, machine, found, {})
+        machine, quick = _explored(question, stop_at_first=True, reduced=True)
+        if not quick.violations and not quick.open:
+            return self._told(question, machine, quick, {}, reduced=True)
+        lost = quick.beyond if quick.open else ""
+        known = {property: one for property, one in quick.violations.items() if property in asked}
+        if known:
+            return self.look_closer(question, known, question.effort.for_a_trace(), question.limit or REFINED, lost)
+        bounded = LIMIT in quick.violations or bool(quick.open)
+        return self.look_closer(question, {}, question.effort, question.limit or (REFINED if bounded else 0), lost)
+
+    def look_closer(
+        self, question: Question, known: Violations, effort: Effort, limit: int, lost: str = ""
+    ) -> Answer:
+        """By a search of every schedule, which ends when all that is asked is violated: for the shortest traces of the
+        violations that are known, and for others. lost: why what is found may depend on decisions that nobody
+        remembers.
+        """
+        machine = question.subject.machine
+        exploration = explore(
+            machine,
+            limit=limit,
+            memory=question.memory or memory_bound(),
+            enough=ENOUGH,
+            wanted=_that_count(question.asked()),
+            effort=effort,
+        )
+        return self._told(question, machine, exploration, {} if exploration.complete else known, lost=lost)
+
+    def _told(
+        self,
+        question: Question,
+        machine: Machine,
+        found: Exploration,
+        known: Violations,
+        *,
+        reduced: bool = False,
+        lost: str = "",
+    ) -> Answer:
+        open_, vacuous = "" if found.complete else lost, _vacuous(machine, found)
+        violations = {**known, **found.violations}
+        for property in known:
+            if property not in found.violations:
+                violations[property] = shortened(machine, known[property], question.effort.for_a_trace())
+        findings = tuple(
+            finding(machine, property, violations, open_ or is_undetermined(found, property) or vacuous)
+            for property in question.asked()
+        )
         return Answer(
             self.name,
-            tuple(
-                finding(machine, property, violations, lost or is_undetermined(exploration, property) or vacuous)
-                for property in asked
-            ),
-            tuple(_notes(machine, exploration)),
-            exploration.states,
-            exploration.transitions,
-            reduced=exploration is quick,
-            shortest=bool(exploration.violations),
+            findings,
+            tuple(_notes(machine, found)),
+            found.states,
+            found.transitions,
+            reduced=reduced,
+            shortest=leads(findings) in found.violations,
         )
 
 
-class _Bounds(TypedDict):
-    limit: int
-    timeout: float
-    memory: int
-
-
-class _How(TypedDict, total=False):
-    stop_at_first: bool
-    reduced: bool
-    enough: int
-
-
-def _bounds(question: Question, spent: float = 0.0) -> _Bounds:
-    left = max(question.timeout - spent, 1e-9) if question.timeout else 0.0
-    return {"limit": question.limit, "timeout": left, "memory": question.memory or memory_bound()}
-
-
-def _explored(question: Question, **how: Unpack[_How]) -> tuple[Machine, Exploration]:
+def _explored(
+    question: Question,
+    *,
+    stop_at_first: bool = False,
+    reduced: bool = False,
+    enough: int = 0,
+    wanted: Collection[str] = (),
+) -> tuple[Machine, Exploration]:
     """A search, and the machine that it went through: one that remembers only a few decisions, if roles lose some
     anyway and nothing is wrong whatever these were.
     """
-    machine, start = question.subject.machine, time.perf_counter()
-    exploration = explore(machine, **_bounds(question), **how, known=True)
+
+    def go_through(machine: Machine, *, known: bool = False, first: bool = stop_at_first) -> Exploration:
+        return explore(
+            machine,
+            limit=question.limit,
+            memory=question.memory or memory_bound(),
+            stop_at_first=first,
+            enough=enough,
+            reduced=reduced,
+            known=known,
+            wanted=wanted,
+            effort=question.effort,
+        )
+
+    machine = question.subject.machine
+    exploration = go_through(machine, known=True)
     if not exploration.beyond:
         return machine, exploration
     if question.subject.kernel is not None and not exploration.violations:
-        small = compile_kernel(question.subject.kernel, kept=FEW)
-        spent = time.perf_counter() - start
-        found = explore(small, **_bounds(question, spent), reduced=how.get("reduced", False), stop_at_first=True)
+        small = compile_kernel(question.subject.kernel, question.effort.tick, kept=FEW)
+        found = go_through(small, first=True)
         if not found.violations and not is_undetermined(found):
             return small, found
-    return machine, explore(machine, **_bounds(question, time.perf_counter() - start), **how)
+    return machine, go_through(machine)
+
+
+def _that_count(asked: tuple[str, ...]) -> tuple[str, ...]:
+    """That a barrier starves is seen in a deadlock."""
+    return (*asked, "deadlock") if "arrival-count" in asked and "deadlock" not in asked else asked
 
 
 def _vacuous(machine: Machine, exploration: Exploration) -> str:

@@ -8,6 +8,8 @@ from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import LIMIT, Machine
 from sm90_verify.spec.model.words import listed
 
+ALL_FOUND = "the search ended when everything that it was asked for was found"
+
 
 @dataclass
 class Exploration:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import sys
 import time
 from array import array
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from sm90_verify.engines.effort import Effort
 from sm90_verify.engines.search.bounds import SearchBounds
 from sm90_verify.engines.search.exchange import Exchange, Takes
-from sm90_verify.engines.search.exploration import Exploration, with_all
+from sm90_verify.engines.search.exploration import ALL_FOUND, Exploration, with_all
 from sm90_verify.engines.search.packed import PackedMachine, Successors, Violations, pack
 from sm90_verify.engines.search.reached import Steps, kinds_of, movers_later, movers_surely, never_taken
 from sm90_verify.engines.violation import Violation
@@ -34,19 +35,25 @@ def explore(
     enough: int = 0,
     reduced: bool = False,
     known: bool = False,
+    wanted: Collection[str] = (),
+    effort: Effort | None = None,
 ) -> Exploration:
-    """Visits all states, or up to `limit` states, `timeout` seconds or `memory` bytes of resident memory (0: no bound).
-    Where steps lead beyond what the machine knows, they are followed once everything else has been visited.
+    """Visits all states, or up to `limit` states, `timeout` seconds or `memory` bytes of resident memory (0: no bound),
+    or what `effort` bounds. Where steps lead beyond what the machine knows, they are followed once everything else has
+    been visited.
 
     enough: after the first violation, how many more states to visit in search of violations of other properties.
-    reduced: leave out schedules as engines.search.reduction and engines.search.symmetry argue; then only whether
-    something is violated means anything. known: stop where a step leads beyond what the machine knows.
+    wanted: the properties of which violations count (default: all); others end nothing, unless what follows them is
+    undefined, and if all of these are violated the search ends. reduced: leave out schedules as
+    engines.search.reduction and engines.search.symmetry argue; then only whether something is violated means anything,
+    so that all count. known: stop where a step leads beyond what the machine knows.
     """
 
     def search(beyond: bool, seconds: float) -> Exploration:
         packed = pack(machine, exchange=reduced, beyond=beyond)
         one = Search(packed, SearchBounds(limit, seconds, memory), stop_at_first)
         one.reduced, one.enough, one.beyond, one.stop_beyond = reduced, enough, beyond, known
+        one.wanted, one.effort = frozenset(() if reduced else wanted), effort
         return one.run()
 
     first = search(False, timeout)
@@ -56,14 +63,17 @@ def explore(
 
 
 class Search:
-    """One search. hurried: the actions that were prompt somewhere; left_flying: some state was left without its copies
-    landing. beyond: steps beyond what the machine knows are followed; put_off: states where some were not.
+    """One search. wanted: the properties that count, none for all. hurried: the actions that were prompt somewhere;
+    left_flying: some state was left without its copies landing. beyond: steps beyond what the machine knows are
+    followed; put_off: states where some were not.
     """
 
     def __init__(self, packed: PackedMachine, bounds: SearchBounds, stop_at_first: bool) -> None:
         self.packed, self.bounds = packed, bounds
         self.stop_at_first, self.reduced, self.enough = stop_at_first, False, 0
         self.beyond, self.stop_beyond, self.stop_after = False, False, 0
+        self.wanted: frozenset[str] = frozenset()
+        self.effort: Effort | None = None
         self.hurries = [(*role, tests) for role, tests in zip(packed.roles, packed.prompt, strict=True)]
         self.out: Successors = []
         self.order: list[int] = [packed.initial]
@@ -100,7 +110,7 @@ class Search:
         result.states, result.transitions = len(self.order), len(self.edges)
         self.exchange.take_for_all(self.taken)
         result.unreached = never_taken(self.packed.machine, self.taken, self.reduced)
-        if result.complete and (self.polls or "deadlock" not in result.violations):
+        if result.complete and self._counts("deadlock") and (self.polls or "deadlock" not in result.violations):
             self._find_stuck_roles()
         result.seconds = time.perf_counter() - start
         return result
@@ -120,6 +130,8 @@ class Search:
             if position == level_end:
                 level_end = len(order)
                 self.result.depth += 1
+                if self.wanted and self.wanted <= self.result.violations.keys():
+                    return ALL_FOUND
             if position % 1024 == 0 or len(order) > cap:
                 ran_out = self._ran_out(start)
                 if ran_out:
@@ -230,7 +242,10 @@ class Search:
                 if list(self.result.violations) == [LIMIT]:
                     return self.result.violations[LIMIT].because
                 return f"the search ended {self.enough} states after the first violation"
-        return self.bounds.ran_out(len(self.order), time.perf_counter() - start)
+        if self.effort is not None:
+            self.effort.tell(f"search, {len(self.order)} states")
+        ran_out = self.bounds.ran_out(len(self.order), time.perf_counter() - start)
+        return ran_out or ("" if self.effort is None else self.effort.ran_out())
 
     # ---------------------------------------------------------------- violations
 
@@ -250,6 +265,8 @@ class Search:
                 self.result.halted.append(check.property)
             halted |= check.halts and action < 0
             refused |= check.halts and action >= 0
+            if not self._counts(check.property):
+                continue
             known = self.result.violations.get(check.property)
             shorter = known is not None and action < 0 and not beyond and self.result.depth < len(known.actions)
             if known is None or shorter:
@@ -258,6 +275,9 @@ class Search:
                 actions += [self.exchange.really(step, takes) for step in (*beyond, *last)]
                 self._keep(self.exchange.really_of(check, actions, bool(last)), tuple(actions), bool(last))
         return halted, refused
+
+    def _counts(self, property: str) -> bool:
+        return not self.wanted or property in self.wanted or property == LIMIT
 
     def _keep(self, check: Check, actions: tuple[int, ...], by_step: bool) -> None:
         self.result.violations[check.property] = Violation(
@@ -269,7 +289,7 @@ class Search:
         stuck = tuple(self._unfinished(state))
         if not stuck:
             self.result.finished = True
-        elif "deadlock" not in self.result.violations:
+        elif "deadlock" not in self.result.violations and self._counts("deadlock"):
             self._deadlock(stuck, position)
 
     def _unfinished(self, state: int) -> Iterable[int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sm90_verify.counterexample.trace import make_trace
 from sm90_verify.engines.check import check, check_machine
-from sm90_verify.engines.search.bounds import memory_bound
+from sm90_verify.engines.effort import memory_bound
 from sm90_verify.engines.search.engine import ENOUGH
 from sm90_verify.engines.search.exploration import is_undetermined
 from sm90_verify.engines.search.explore import explore
@@ -34,7 +34,7 @@ def model(kernel: type[Pipeline], *properties: str, **parameters: Any) -> Callab
     """A search of a pipeline, for these properties (default: all that apply)."""
 
     def run() -> Result:
-        result = check(kernel(**parameters), command=COMMAND, properties=properties)
+        result = check(kernel(**parameters), command=COMMAND, properties=properties, engine="search")
         definition = Definition(inspect.getfile(kernel), kernel.__name__)
         return replace(result, definition=definition, shown=tuple(parameters))
 
@@ -43,7 +43,8 @@ def model(kernel: type[Pipeline], *properties: str, **parameters: Any) -> Callab
 
 def machine(make: Callable[..., Machine], *properties: str, **parameters: Any) -> Callable[[], Result]:
     """A search of the machine that `make` gives, every schedule of it, for these properties (default: all)."""
-    return lambda: check_machine(make(**parameters), command=COMMAND, properties=properties, reduced=False)
+    asked: dict[str, Any] = {"properties": properties, "engine": "search", "reduced": False}
+    return lambda: check_machine(make(**parameters), command=COMMAND, **asked)
 
 
 def stated(

@@ -112,7 +112,7 @@ def explore_box(box: Box, *, processes: int = 0, progress: Callable[[int, int], 
 
 def shortest_trace(configuration: Configuration, *, limit: int = 300_000) -> Result:
     """The violation of a configuration by breadth-first search; by happens-before if that takes too many states."""
-    result = check(configuration.pipeline(), command="epilogue", limit=limit)
+    result = check(configuration.pipeline(), command="epilogue", engine="search", limit=limit)
     if result.verdict == VIOLATED:
         return result
     return check(configuration.pipeline(), command="epilogue", engine="order")

@@ -1,0 +1,52 @@
+"""What answers a question that names no engine: order where it decides, search where it does not.
+
+A violation that order has found is searched for once more, for a part of the time: for a shorter schedule, and for what
+the violation leaves open. Wherever both have decided a property they must agree.
+"""
+
+from __future__ import annotations
+
+from sm90_verify.engines.combine import settled
+from sm90_verify.engines.effort import RanOut
+from sm90_verify.engines.engine import Answer, Question
+from sm90_verify.engines.order.engine import OrderEngine
+from sm90_verify.engines.search.engine import REFINED, SearchEngine
+from sm90_verify.engines.shown import leads
+from sm90_verify.result import UNDETERMINED, VIOLATED
+from sm90_verify.spec.model.words import listed
+
+MOST_ACTIONS = 3_000
+"""Of a machine that is searched for a shorter schedule: a larger one is not even generated in that time."""
+
+
+def by_default(question: Question) -> Answer:
+    """The answer, with the engine that gave it and why that one."""
+    search = SearchEngine()
+    if question.subject.kernel is None:
+        return search.answer(question)._replace(because="there is a machine and no program, which order would need")
+    if not question.reduced:
+        return search.answer(question)._replace(because="every schedule is asked for (--unreduced)")
+    ordered = OrderEngine().answer(question._replace(shorter=True))
+    if any(finding.verdict == VIOLATED for finding in ordered.findings):
+        return _looked_closer(question, ordered)
+    left = [finding for finding in ordered.findings if finding.verdict == UNDETERMINED]
+    if not left:
+        return ordered._replace(because="all schedules do what one of them does, which was looked at")
+    because = f"order leaves {listed([one.id for one in left])} open: {left[0].note}"
+    if question.effort.ran_out():
+        return ordered._replace(because="there is no time left for another one")
+    try:
+        searched = search.answer(question)
+    except RanOut as error:
+        return ordered._replace(because=f"{because}; of search, {error}")
+    return settled(searched, ordered)._replace(because=because)
+
+
+def _looked_closer(question: Question, ordered: Answer) -> Answer:
+    because = "a schedule that shows the violation was found, and executed"
+    if len(question.subject.machine.actions) > MOST_ACTIONS:
+        return ordered._replace(because=because)
+    closer = SearchEngine().look_closer(question, {}, question.effort.for_a_trace(), question.limit or REFINED)
+    answer = settled(closer, ordered)
+    found = [one.id for one in closer.findings if one.verdict == VIOLATED]
+    return answer._replace(engine=ordered.engine, because=because, shortest=leads(answer.findings) in found)
