@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sm90_verify.counterexample import waiting
+from sm90_verify.counterexample.advice import advice
 from sm90_verify.result import Blocked, StepKind, Trace, TraceStep
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.machine import COPIES, Action, Check, Location, Machine, Variable
@@ -100,14 +101,17 @@ def make_trace(
         after = run.steps[number + 1].before if number + 1 < len(run.steps) else run.last
         steps.append(step_of(machine, step.action, changes(machine, step.before, after)))
     blocked: tuple[Blocked, ...] = ()
+    advised = ""
     if stuck:
-        came = waiting.arrivals_in(machine, [(step.action.role, step.before) for step in run.steps], run.last)
+        path = [(step.action.role, step.before) for step in run.steps]
+        came = waiting.arrivals_in(machine, path, run.last)
+        advised = advice(machine, path, run.last, stuck)
         blocked = waiting.explain(machine, run.last, stuck, came)
         because = waiting.sentence(machine, run.last, stuck, came)
     else:
         told = [check for check in run.violated if (check.property, check.because) == (property, because)]
         because = reason(told[0], run.last) if told else because
-    trace = Trace(property, because, tuple(steps), blocked, _ahead(machine, run, property, because))
+    trace = Trace(property, because, tuple(steps), blocked, _ahead(machine, run, property, because), advised)
     if not shows_again(machine, trace):
         raise AssertionError(f"the trace of {property} does not reproduce it")
     return trace

@@ -50,7 +50,7 @@ def explain(machine: Machine, state: State, stuck: Sequence[str], came: Came) ->
 
 def _blamed(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> str:
     for role in machine.roles:
-        info = _awaited(machine, role, state) if role.name in stuck else None
+        info = awaited(machine, role, state) if role.name in stuck else None
         if info is not None and not [one for one in _who_could_arrive(machine, state, info.name) if one != role.name]:
             return role.name
     cycle = find_cycle(machine, state, stuck, came)
@@ -74,7 +74,7 @@ def sentence(machine: Machine, state: State, stuck: Sequence[str], came: Came) -
 def never_enough(machine: Machine, state: State, stuck: Sequence[str]) -> BarrierInfo | None:
     """The barrier of which some stuck role waits for arrivals that no role can ever bring, if there is one."""
     for role in machine.roles:
-        info = _awaited(machine, role, state) if role.name in stuck else None
+        info = awaited(machine, role, state) if role.name in stuck else None
         if info is not None and state[info.pending] and not _who_could_arrive(machine, state, info.name):
             return info
     return None
@@ -88,7 +88,7 @@ def starved(machine: Machine, state: State, roles: Collection[str]) -> bool:
     for role in machine.roles:
         if role.name not in roles:
             continue
-        info = _awaited(machine, role, state)
+        info = awaited(machine, role, state)
         if info is None or _place(role, state).kind != "wait" or not state[info.pending]:
             return False
         if not set(_who_could_arrive(machine, state, info.name)) <= {*roles}:
@@ -106,7 +106,7 @@ def find_cycle(machine: Machine, state: State, stuck: Sequence[str], came: Came)
 
     graph = networkx.DiGraph()
     for role in machine.roles:
-        info = _awaited(machine, role, state) if role.name in stuck else None
+        info = awaited(machine, role, state) if role.name in stuck else None
         if info is None:
             continue
         for other in (one for some in _still_to_come(machine, state, info.name, came) for one in some):
@@ -140,7 +140,7 @@ def reproduces(machine: Machine, state: State, trace: Trace) -> bool:
 
 def _blocked(machine: Machine, state: State, role: Role, stuck: Sequence[str], came: Came) -> Blocked:
     place = _place(role, state)
-    info = _awaited(machine, role, state)
+    info = awaited(machine, role, state)
     if info is None:
         where = f"it stands at `{place.op}`, line {place.source.line}{_value(machine, state, place)}"
         return Blocked(role.name, place.object or place.op, "", where, place.source.file, place.source.line)
@@ -166,7 +166,7 @@ def _value(machine: Machine, state: State, place: Location) -> str:
 
 def _arrivals(state: State, info: BarrierInfo, came: Came) -> str:
     """`2 of 3 arrivals (1 from math0 and 1 from math1)`."""
-    text = f"{_arrived(state, info)} of {_expected(state, info)} arrivals"
+    text = f"{_arrived(state, info)} of {expected_arrivals(state, info)} arrivals"
     by = [f"{count} from {role}" for role, count in came[info.name].items()]
     return f"{text} ({listed(by)})" if by else text
 
@@ -195,8 +195,8 @@ def _where(machine: Machine, state: State, info: BarrierInfo, other: Role, itsel
         return "only after this wait"
     if other.name not in stuck:
         return "has not come there"
-    awaited = _awaited(machine, other, state)
-    does = f"stands at `{place.op}`" if awaited is None else f"waits for {awaited.name}"
+    barrier = awaited(machine, other, state)
+    does = f"stands at `{place.op}`" if barrier is None else f"waits for {barrier.name}"
     return f"{does}, line {place.source.line}"
 
 
@@ -211,7 +211,8 @@ def _still_to_come(machine: Machine, state: State, barrier: str, came: Came) -> 
     return absent, [role for role in machine.roles if role.name in could]
 
 
-def _awaited(machine: Machine, role: Role, state: State) -> BarrierInfo | None:
+def awaited(machine: Machine, role: Role, state: State) -> BarrierInfo | None:
+    """The mbarrier that a role waits for."""
     name = _place(role, state).waits_for
     return next((info for info in machine.structure.barriers if info.name == name), None)
 
@@ -227,10 +228,11 @@ def _who_could_arrive(machine: Machine, state: State, barrier: str) -> tuple[str
 
 def _arrived(state: State, info: BarrierInfo) -> int:
     """Arrivals of the current phase; those that have dropped out are no more expected."""
-    return _expected(state, info) - state[info.pending]
+    return expected_arrivals(state, info) - state[info.pending]
 
 
-def _expected(state: State, info: BarrierInfo) -> int:
+def expected_arrivals(state: State, info: BarrierInfo) -> int:
+    """How many arrivals the current phase of a barrier needs."""
     return state[info.expected] if info.expected else info.arrivals
 
 
