@@ -15,6 +15,7 @@ from sm90_verify.engines.check import check, check_machine
 from sm90_verify.engines.combine import Contradiction, settled
 from sm90_verify.engines.effort import Effort, RanOut
 from sm90_verify.engines.engine import Answer
+from sm90_verify.engines.order import outcome
 from sm90_verify.engines.search import engine as search_engine
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.report.text import render
@@ -194,3 +195,10 @@ def test_a_search_goes_on_past_what_does_not_count():
     for stop in (False, True):
         found = explore(machine, wanted=("deadlock",), stop_at_first=False, enough=1 if stop else 0)
         assert found.complete and not found.violations and found.states == everything.states
+
+
+def test_a_run_goes_on_past_what_is_not_asked(monkeypatch):
+    monkeypatch.setattr(outcome, "AFTER_A_VIOLATION", 0)
+    assert verdicts(check(Races(), engine="order", properties=("deadlock",))) == {"deadlock": PROVED}
+    both = check(Races(), engine="order", properties=("deadlock", "race"))
+    assert verdicts(both) == {"deadlock": UNDETERMINED, "race": VIOLATED}
