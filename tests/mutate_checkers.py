@@ -78,7 +78,7 @@ TABLE = {
     "checker/engines/search/exploration.py": (f"{CONDITIONS} {SEARCH}", MODELS),
     "checker/engines/search/bounds.py": (f"{CONDITIONS} {SEARCH}", MODELS),
     "checker/engines/search/engine.py": (f"search_answers search_conditions {LIVELOCK} engines engine_answers", MODELS),
-    "checker/engines/search/explore.py": (f"{CONDITIONS} {LIVELOCK} {SEARCH}", MODELS),
+    "checker/engines/search/searching.py": (f"{CONDITIONS} {LIVELOCK} {SEARCH}", MODELS),
     "checker/engines/search/packed.py": (f"{CONDITIONS} {LIVELOCK} {SEARCH}", MODELS),
     "checker/engines/search/reached.py": (f"{CONDITIONS} {LIVELOCK} {SEARCH} symmetry {REDUCTION}", MODELS),
     "checker/engines/search/read_python.py": (f"readings {CONDITIONS}", MODELS),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sm90_verify.engines.search.bounds import SearchBounds
-from sm90_verify.engines.search.explore import Search
 from sm90_verify.engines.search.packed import pack
+from sm90_verify.engines.search.searching import Search
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace

@@ -10,8 +10,9 @@ from sm90_verify.cli.main import main
 from sm90_verify.engines.check import check
 from sm90_verify.engines.search import engine as search_engine
 from sm90_verify.engines.search.bounds import SearchBounds
-from sm90_verify.engines.search.explore import Search, explore
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.search.packed import pack
+from sm90_verify.engines.search.searching import Search
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline

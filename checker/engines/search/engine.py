@@ -47,9 +47,7 @@ class SearchEngine:
         bounded = LIMIT in quick.violations or bool(quick.open)
         return self.look_closer(question, {}, question.effort, question.limit or (REFINED if bounded else 0), lost)
 
-    def look_closer(
-        self, question: Question, known: Violations, effort: Effort, limit: int, lost: str = ""
-    ) -> Answer:
+    def look_closer(self, question: Question, known: Violations, effort: Effort, limit: int, lost: str = "") -> Answer:
         """By a search of every schedule, which ends when all that is asked is violated: for the shortest traces of the
         violations that are known, and for others. lost: why what is found may depend on decisions that nobody
         remembers.

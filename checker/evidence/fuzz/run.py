@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from sm90_verify.engines.order import order
 from sm90_verify.engines.search.bounds import SearchBounds
-from sm90_verify.engines.search.explore import Search
 from sm90_verify.engines.search.packed import PackedMachine, pack
+from sm90_verify.engines.search.searching import Search
 from sm90_verify.evidence.fuzz.explorer import Program
 from sm90_verify.evidence.fuzz.explorer import explore as explore_independently
 from sm90_verify.evidence.fuzz.generate import pipeline_of, random_program, text_of
