@@ -157,6 +157,19 @@ PTX int load_remote(unsigned address) {
   return value;
 }
 
+// Words that threads of a cluster hand to each other.
+PTX unsigned load_acquire(unsigned address) {
+  unsigned value;
+  asm volatile("ld.acquire.cluster.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+
+PTX void store_release(unsigned address, unsigned value) {
+  asm volatile("st.release.cluster.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+PTX void fence_cluster() { asm volatile("fence.acq_rel.cluster;" ::: "memory"); }
+
 PTX void remote_expect_tx(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");

@@ -14,6 +14,7 @@ from sm90_verify.evidence.hardware.pipelines import record as pipelines_record
 from sm90_verify.evidence.hardware.pipelines.shapes import NAMES
 from sm90_verify.evidence.hardware.reactions import predict
 from sm90_verify.evidence.hardware.table import Tell, table, workers, write_table
+from sm90_verify.evidence.hardware.unobserved import record_unobserved
 from sm90_verify.gpu.device import gpu
 from sm90_verify.gpu.record import record_kernels
 from sm90_verify.recordings.recording import Recording, write
@@ -42,6 +43,10 @@ def _ill_formed(folder: str) -> None:
     record_reactions(f"{folder}/ill_formed.jsonl.gz")
 
 
+def _unobserved(folder: str) -> None:
+    record_unobserved(f"{folder}/unobserved.jsonl.gz")
+
+
 PARTS: dict[str, Callable[[str], object]] = {
     "the executor": _kernels,
     "mbarriers": _mbarriers,
@@ -49,6 +54,7 @@ PARTS: dict[str, Callable[[str], object]] = {
     "mistakes of pipelines": _mistakes,
     "GEMMs and their mistakes": gemm_record.record_all,
     "ill-formed operations": _ill_formed,
+    "unobserved phases": _unobserved,
 }
 """What is recorded beside the tables, each into files of a folder."""
 
