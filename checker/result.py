@@ -27,9 +27,11 @@ __all__ = [
     "VIOLATED",
     "Blocked",
     "Finding",
+    "Note",
     "Result",
     "Trace",
     "TraceStep",
+    "asked_alone",
     "severity",
     "worst",
 ]
@@ -101,6 +103,19 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Note:
+    """Something that the ISA rules out, and that goes well on hardware all the same: what would violate `property` if
+    the model were strict. because: one sentence; role, file, line: who does it where.
+    """
+
+    property: str
+    because: str
+    role: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
 class Definition:
     """The class of a Python file that is a model: with its parameters, enough to make the model again."""
 
@@ -153,10 +168,11 @@ class Result:
     """The answer to one question about one model.
 
     scope: what the verdict covers. seconds: wall clock. shown: the parameters that a summary names. definition: where
-    the model is written, if a user wrote it. reduced: schedules that nobody can tell apart were left out; shortest: no
-    schedule that shows the violation is shorter than its trace (None: the engine does not say). engine: who answered;
-    asked: the word for who was to answer, and because: why it is this engine, if the word leaves that open. events:
-    operations and copies that order has looked at.
+    the model is written, if a user wrote it. notes: sentences beside the verdict; noted: what PTX rules out, and is no
+    violation here. reduced: schedules that nobody can tell apart were left out; shortest: no schedule that shows the
+    violation is shorter than its trace (None: the engine does not say). engine: who answered; asked: the word for who
+    was to answer, and because: why it is this engine, if the word leaves that open. events: operations and copies that
+    order has looked at.
     """
 
     command: str
@@ -177,6 +193,7 @@ class Result:
     asked: str = ""
     because: str = ""
     events: int = 0
+    noted: tuple[Note, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -190,6 +207,12 @@ class Result:
         """The trace of the most severe violation."""
         traces = [finding.trace for finding in self.findings if finding.trace is not None]
         return min(traces, key=lambda trace: severity(trace.property)) if traces else None
+
+
+def asked_alone(note: Note) -> str:
+    """Why a note is no answer where nothing but its property was asked: neither proved nor violated would be true."""
+    why = f"{note.property} is all that was asked, and no more than a note unless a pipeline is strict"
+    return f"{why} (--set strict=true): {note.because}"
 
 
 def severity(property: str) -> int:

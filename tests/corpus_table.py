@@ -20,6 +20,7 @@ from corpus import (
     transactions,
     trips,
     turns,
+    unobserved,
     words,
 )
 
@@ -57,7 +58,10 @@ MODULES = (
     patterns,
     clusters,
     ctas,
+    unobserved,
 )
 CASES = tuple(Case(*row) for module in MODULES for row in module.CASES)
+NOTED: tuple[tuple[Pipeline, str], ...] = (*parity.NOTED, *unobserved.NOTED)
+"""Pipelines that are proved with a note about an unobserved phase, and what stands in the line of the arrival."""
 
 LEFT_OUT: dict[str, str] = {}

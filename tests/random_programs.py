@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
+from traced import traced
 
 from sm90_verify.counterexample.trace import execute, make_trace
 from sm90_verify.engines.search.explore import explore
@@ -10,7 +11,6 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import Threads
 
@@ -39,6 +39,7 @@ class Soup(Pipeline):
 
     p_arrivals = 1
     q_arrivals = 1
+    unseen = False
     programs: tuple[tuple[tuple[str, str, int], ...], ...] = ()
 
     p = barrier(arrivals="p_arrivals", slots=1)
@@ -103,7 +104,7 @@ def soup(programs, **parameters):
 def agree(programs, **parameters):
     """Both searches find something wrong, or neither does."""
     try:
-        machine = compile_kernel(trace(soup(programs, **parameters)))
+        machine = compile_kernel(traced(soup(programs, **parameters)))
     except SpecError:
         return
     full = explore(machine, limit=4_000, stop_at_first=True)

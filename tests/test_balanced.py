@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from traced import traced
 
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.spec.cutlass.classes import TmaAsync
@@ -149,7 +150,7 @@ class Alone(Pipeline):
 
 def info_of(body, **parameters):
     kernel = type("Alone", (Alone,), {"body": body, **parameters})
-    return compile_kernel(trace(kernel())).structure.barriers[0]
+    return compile_kernel(traced(kernel())).structure.barriers[0]
 
 
 WORDS = {
@@ -209,7 +210,7 @@ def test_a_barrier_is_plain_only_if_phases_must_be_observed_and_nobody_waits_wit
         yield self.p.wait(0)
 
     assert not info_of(token).plain
-    assert info_of(parity).plain and not info_of(parity, observation=False).plain
+    assert info_of(parity).plain and not info_of(parity, unseen=True).plain
     assert [role for role, _ in info_of(parity).unseen] == ["one"] and info_of(token).unseen == ()
 
 

@@ -23,7 +23,7 @@ FIXED = [
     for number, pipeline in enumerate(case.fixed)
 ]
 MOST_STATES = 5_000
-MOST_STEPS = 20
+MOST_STEPS = 26
 
 
 @cache

@@ -112,7 +112,7 @@ def role_that_is_called_like_a_copy_of_another():
 
 def parameter_of_another_kind():
     class Wrong(Pipeline):
-        observation = "False"  # mistake
+        strict = "False"  # mistake
 
     Wrong()
 
@@ -235,7 +235,7 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (fewer_than_no_slots, "use 0 or more"),
     (more_slots_than_fit, "a has 30000 slots: a CTA's 232448 bytes have room for fewer"),
     (shares_with_nobody, "not declared before it"),
-    (parameter_of_another_kind, "parameter 'observation' is True or False, not 'False'"),
+    (parameter_of_another_kind, "parameter 'strict' is True or False, not 'False'"),
     (number_that_is_a_word, "parameter 'stages' is a number, not 'three'"),
     (parameter_of_another_kind_than_in_its_base, "parameter 'late' is True or False, not None"),
     (half_an_arrival, "a count of 1.5: use a number"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from corpus_table import CASES
+from traced import traced
 
 from sm90_verify.engines.order import ctas, lifetime, meetings, memory, order, phases, signals
 from sm90_verify.engines.order.run import Run
@@ -16,14 +17,13 @@ from sm90_verify.result import PROVED
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
-from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
 
 
 class Lapped(Pipeline):
     """The second phase can complete while the reader still stands at its wait for the first."""
 
-    observation = False
+    unseen = True
     p = barrier(arrivals=1)
     go_on = barrier(arrivals=1)
 
@@ -60,7 +60,7 @@ class NobodyLooks(Pipeline):
 class SkipsAPhase(Pipeline):
     """The reader waits for the second phase, and parity 1 passes before the first is complete."""
 
-    observation = False
+    unseen = True
     p = barrier(arrivals=1)
 
     @role(warps=1)
@@ -234,9 +234,9 @@ CONDITIONS: list[tuple[Any, str, Callable[..., Any], Pipeline, str]] = [
     "where, name, instead, pipeline, property", CONDITIONS, ids=[f"{one[1]} {one[3].name}" for one in CONDITIONS]
 )
 def test_without_the_condition_a_wrong_pipeline_is_proved(monkeypatch, where, name, instead, pipeline, property):
-    said = order(trace(pipeline))
+    said = order(traced(pipeline))
     machine = compile_kernel(said.kernel)
     assert property in explore(machine).violations
     assert property in confirm(said, machine)
     monkeypatch.setattr(where, name, instead)
-    assert order(trace(pipeline)).verdict == PROVED
+    assert order(traced(pipeline)).verdict == PROVED

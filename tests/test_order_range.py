@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from test_order import agreement
+from traced import traced
 
 from sm90_verify.counterexample.trace import shows_again
 from sm90_verify.engines.order import Outcome, order
@@ -19,7 +20,6 @@ from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
@@ -33,7 +33,7 @@ AGAIN = ("again", "")
 class Signals(Pipeline):
     """Each role does what its program says, (verb, barrier, number, ...); what is after AGAIN, for ever."""
 
-    observation = False
+    unseen = True
     p_arrivals = 1
     q_arrivals = 1
     programs: tuple[tuple[tuple[Any, ...], ...], ...] = ()
@@ -98,7 +98,7 @@ UP_TO_16 = MOST - 15
 
 def decided(pipeline: Pipeline) -> Outcome:
     """What order says, after search without reduction has said the same about every property."""
-    said = order(trace(pipeline))
+    said = order(traced(pipeline))
     machine = compile_kernel(said.kernel)
     full = explore(machine)
     assert full.complete or full.violations
@@ -311,7 +311,7 @@ def random_step(rng: random.Random) -> tuple[Any, ...]:
 def random_mess(rng: random.Random) -> Signals:
     programs = [tuple(random_step(rng) for _ in range(rng.randint(1, 4))) for _ in range(rng.choice((1, 2, 2, 3)))]
     arrivals = {"p_arrivals": rng.randint(1, 3), "q_arrivals": rng.randint(1, 2)}
-    return signals(*programs, observation=rng.random() < 0.3, **arrivals)
+    return signals(*programs, unseen=rng.random() >= 0.3, **arrivals)
 
 
 def random_phase(rng: random.Random) -> Signals:
@@ -336,7 +336,7 @@ def random_phase(rng: random.Random) -> Signals:
             mine.insert(rng.randrange(len(mine) + 1), ("sync", ""))
     if rng.random() < 0.3:
         roles[0].insert(rng.randrange(len(roles[0]) + 1), random_step(rng))
-    return signals(*(tuple(mine) for mine in roles), p_arrivals=arrivals, observation=rng.random() < 0.3)
+    return signals(*(tuple(mine) for mine in roles), p_arrivals=arrivals, unseen=rng.random() >= 0.3)
 
 
 @pytest.mark.parametrize("make, number, least", [(random_mess, 100, 5), (random_phase, 200, 40)])

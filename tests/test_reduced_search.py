@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from test_pipelines import BROKEN
 from test_search import PIPELINES, WITH_CONSUMERS
+from traced import traced
 
 from sm90_verify.counterexample.trace import execute
 from sm90_verify.engines.search.explore import explore
@@ -41,7 +42,7 @@ def test_reduction_sees_a_wait_that_is_lapped_while_its_role_rests():
 
     class ArrivesTwice(Pipeline):
         stages = 1
-        observation = False
+        unseen = True
         b = barrier(arrivals=1)
         c = barrier(arrivals=1)
 
@@ -56,8 +57,8 @@ def test_reduction_sees_a_wait_that_is_lapped_while_its_role_rests():
             yield self.c.arrive()
             yield self.b.wait(1)
 
-    for observation in (False, True):
-        whole = compile_kernel(walk.trace(ArrivesTwice(observation=observation)))
+    for unseen in (True, False):
+        whole = compile_kernel(traced(ArrivesTwice(unseen=unseen)))
         assert "phase-lapped" in explore(whole).violations
         assert "phase-lapped" in explore(whole, reduced=True).violations
 
@@ -65,7 +66,7 @@ def test_reduction_sees_a_wait_that_is_lapped_while_its_role_rests():
 def test_reduction_lets_a_copy_land_that_laps_a_resting_role():
     class LoadsTwice(Pipeline):
         stages = 2
-        observation = False
+        unseen = True
         b = barrier(arrivals=1, slots=1)
         c = barrier(arrivals=1, slots=1)
         a = tile(bytes=16)
@@ -84,7 +85,7 @@ def test_reduction_lets_a_copy_land_that_laps_a_resting_role():
             yield self.c.arrive()
             yield self.b.wait(1)
 
-    whole = compile_kernel(walk.trace(LoadsTwice()))
+    whole = compile_kernel(traced(LoadsTwice()))
     assert "phase-lapped" in explore(whole).violations
     assert "phase-lapped" in explore(whole, reduced=True).violations
 

@@ -46,7 +46,7 @@ def test_reduction_finds_something_wrong_exactly_if_there_is(programs, parameter
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     programs_of(FAR_OPERATIONS, st.sampled_from([2, 2, 4])),
-    st.fixed_dictionaries({**ALONE, "q_arrivals": st.integers(1, 3), "observation": st.booleans()}),
+    st.fixed_dictionaries({**ALONE, "q_arrivals": st.integers(1, 3), "unseen": st.booleans()}),
 )
 def test_reduction_in_a_cluster(programs, parameters):
     """Arrivals and reads that reach into a CTA which may exit."""
@@ -56,7 +56,7 @@ def test_reduction_in_a_cluster(programs, parameters):
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     programs_of(SKIPPING_OPERATIONS, st.just(2), 7),
-    st.fixed_dictionaries({**ALONE, "observation": st.booleans()}),
+    st.fixed_dictionaries({**ALONE, "unseen": st.booleans()}),
 )
 def test_reduction_with_waits_that_skip_phases(programs, parameters):
     agree(programs, **parameters)
@@ -80,7 +80,7 @@ PINNED = {
             (("wait", "q", 1), ("arrive", "p", 0), ("arrive", "q", 0), ("arm", "p", 0)),
             (("arrive", "p", 0), ("wait", "p", 0)),
         ),
-        {"p_arrivals": 2, "q_arrivals": 2, "observation": False},
+        {"p_arrivals": 2, "q_arrivals": 2, "unseen": True},
     ),
     "one arrival more than the phase needs, and nobody who waits": (
         ((("wait", "q", 1), ("arrive", "p", 0), ("arrive", "q", 0), ("arm", "p", 0)), (("arrive", "p", 0),)),

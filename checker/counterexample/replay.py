@@ -17,6 +17,7 @@ from sm90_verify.result import SCHEMA, UNDETERMINED, VIOLATED, Blocked, Definiti
 from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language import walk
+from sm90_verify.spec.language.declarations import without_gone
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import Machine
@@ -114,7 +115,7 @@ def pipeline_of(model: dict[str, Any], command: str) -> Pipeline:
         (kernel,) = load_classes(model["file"], model["class"])
     else:
         kernel = kernels(*(() if command == "replay" else (command,)))[model["name"]]
-    return kernel(**model["parameters"])
+    return kernel(**without_gone(model["parameters"]))
 
 
 def trace_of(written: dict[str, Any]) -> Trace:

@@ -27,7 +27,7 @@ def by_default(question: Question) -> Answer:
     if not question.reduced:
         return search.answer(question)._replace(because="every schedule is asked for (--unreduced)")
     ordered = OrderEngine().answer(question._replace(shorter=True))
-    if any(finding.verdict == VIOLATED for finding in ordered.findings):
+    if any(one.verdict == VIOLATED and one.id not in question.subject.noted for one in ordered.findings):
         return _looked_closer(question, ordered)
     left = [finding for finding in ordered.findings if finding.verdict == UNDETERMINED]
     if not left:

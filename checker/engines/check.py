@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from sm90_verify.engines.combine import combine
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.engine import Answer, Bound, Bounds, Engine, Question, Subject
+from sm90_verify.engines.noted import set_aside
 from sm90_verify.engines.table import DEFAULT, ENGINES, heeding, names_of
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, Finding, Result
 from sm90_verify.spec.errors import SpecError
@@ -53,8 +54,11 @@ def check(
     the tracing and compiling of the pipeline, memory: bytes (0: no bound, or the engine's own). reduced: search first
     without the schedules that nobody can tell apart, and only if anything is wrong there again with all of them, for
     the shortest trace of every property. progress: called now and then with a few words about what is being done.
-    command: the word that the result carries. Raises SpecError for a specification without a meaning, an unknown
-    property or engine, a question that the engine cannot be asked, and a bound that none of the engines heeds.
+    command: the word that the result carries.
+
+    What only a strict kernel violates (unobserved-phase) is noted beside the verdict. Raises SpecError for a
+    specification without a meaning, an unknown property or engine, a question that the engine cannot be asked, a bound
+    that none of the engines heeds, and if nothing is asked but what can only be noted, and is.
     """
     start = time.perf_counter()
     properties = (properties,) if isinstance(properties, str) else properties
@@ -112,22 +116,24 @@ def _ask(question: Question, engines: Sequence[Engine], words: str, command: str
 
         ids = question.asked(applicable(subject.whole))
         return _cut_short(command, subject.name, subject.parameters, words, ids, start, error)
+    findings, noted, open_notes = set_aside(subject, answer.findings)
     return Result(
         command,
         subject.name,
         subject.parameters,
         answer.engine if words == DEFAULT else words,
-        answer.findings,
+        findings,
         {"trips": _trips(subject.parameters)},
         answer.states,
         answer.transitions or answer.events,
         time.perf_counter() - start,
-        answer.notes,
+        (*answer.notes, *open_notes),
         reduced=answer.reduced,
         shortest=answer.shortest,
         asked=words,
         because=answer.because,
         events=answer.events,
+        noted=noted,
     )
 
 
@@ -201,10 +207,10 @@ def _must_be_heeded(question: Question, engines: Sequence[Engine]) -> None:
             raise SpecError(f"{OPTIONS[bound]} means nothing to {names}: leave it out, or choose {others}")
 
 
-def _covered(answers: Sequence[Answer]) -> bool:
-    """Whether a search has visited everything and found nothing."""
+def _covered(answers: Sequence[Answer], noted: Sequence[str]) -> bool:
+    """Whether a search has visited everything and found nothing, or nothing but what is only noted."""
     return any(
-        answer.engine == "search" and all(finding.verdict == PROVED for finding in answer.findings)
+        answer.engine == "search" and all(one.verdict == PROVED for one in answer.findings if one.id not in noted)
         for answer in answers
     )
 

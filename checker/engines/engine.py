@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from sm90_verify.engines.effort import Effort
-from sm90_verify.result import PROPERTIES, Finding
+from sm90_verify.result import PROPERTIES, VIOLATED, Finding
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.model.properties import NOTED
 from sm90_verify.spec.model.tick import Tick, unheard
+from sm90_verify.spec.ptx.effects import effects_of
 
 if TYPE_CHECKING:
     from sm90_verify.spec.model.kernel import Kernel
-    from sm90_verify.spec.model.machine import Machine
+    from sm90_verify.spec.model.machine import Action, Machine
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,28 @@ class Subject:
         """The kernel; an engine that needs it is asked only about one."""
         assert self.kernel is not None, "an engine that reads programs was asked about a Machine alone"
         return self.kernel
+
+    @property
+    def noted(self) -> tuple[str, ...]:
+        """The properties whose violation is no more than a note: those of NOTED, unless the kernel is strict."""
+        return () if self.kernel is None or self.kernel.rules.strict else NOTED
+
+    def allowing(self, barriers: Iterable[str]) -> Subject:
+        """The same kernel, in which an arrival on one of these barriers is no violation of unobserved-phase."""
+        return Subject(self.whole.allowing(barriers))
+
+    @cached_property
+    def lenient(self) -> Subject:
+        """The same kernel, in which nothing violates what is only noted."""
+        return Subject(self.whole.allowing())
+
+    def signalled_like(self, action: Action) -> tuple[str, ...]:
+        """The barriers that an action's operation is on, and all others of the same arrays in the same CTAs."""
+        program = next(one for one in self.whole.programs if one.name == action.role)
+        signals = effects_of(program.nodes[action.location or 0].operation).signals
+        names, regions = {signal.barrier for signal in signals}, self.whole.layout.regions
+        arrays = {(one.declaration, one.cta) for one in regions if one.object in names}
+        return tuple(one.object for one in regions if (one.declaration, one.cta) in arrays)
 
     @property
     def name(self) -> str:
@@ -91,7 +115,8 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What an engine says: a finding for every property that is asked. because: why it is this engine that answers.
+    """What an engine says: a finding for every property that is asked. Where one that is only noted is violated, the
+    others hold all the same: they do not rely on it. because: why it is this engine that answers.
 
     states, transitions: of the Machine that were visited; events: operations and copies that were looked at. reduced:
     schedules were left out; shortest: no schedule that shows a violation is shorter than its trace (None: the engine
@@ -139,3 +164,17 @@ class Engine(Protocol):
     def answer(self, question: Question) -> Answer:
         """Decides every property that is asked; undetermined is always an answer."""
         ...
+
+
+def apart(question: Question, answer: Callable[[Question], Answer]) -> Answer:
+    """What `answer` says; where something that is only noted is violated, the rest is asked again about a kernel in
+    which it is not, so that nothing rests on it.
+    """
+    first = answer(question)
+    noted = {one.id: one for one in first.findings if one.id in question.subject.noted and one.verdict == VIOLATED}
+    others = tuple(one.id for one in first.findings if one.id not in noted)
+    if not noted or not others:
+        return first
+    rest = answer(question._replace(subject=question.subject.lenient, properties=others))
+    found = {**noted, **{one.id: one for one in rest.findings}}
+    return rest._replace(findings=tuple(found[one.id] for one in first.findings))

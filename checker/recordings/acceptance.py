@@ -6,20 +6,20 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from sm90_verify.counterexample.trace import execute, step_of
+from sm90_verify.counterexample.trace import execute, reason, step_of
 from sm90_verify.python_file import load_classes
 from sm90_verify.recordings.linearise import Linearise, Order
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.plan import ExecutorPlan
 from sm90_verify.recordings.recording import Recording
 from sm90_verify.recordings.whole import must_fit
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Note, Result, Trace
 from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError, placed
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
-from sm90_verify.spec.model.machine import COPIES
+from sm90_verify.spec.model.machine import COPIES, Machine
 from sm90_verify.spec.ptx import operations as op
 
 CHECKED = ("deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "tx-count", "unobserved-phase")
@@ -30,7 +30,8 @@ CHECKED = ("deadlock", "race", "stale-read", "phase-lapped", "arrival-count", "t
 class Acceptance:
     """Which runs of a recording the model accepts: those of which it allows an order.
 
-    refused: by number, the runs without an order. taken: steps of the model that some run's order takes, of `steps`.
+    refused: by number, the runs without an order. noted: of those whose every order has what only a strict kernel
+    violates, by number, where it happens. taken: steps of the model that some run's order takes, of `steps`.
     waited: waits at which some run had to wait, of `waits`.
     """
 
@@ -39,6 +40,7 @@ class Acceptance:
     hung: int = 0
     visited: int = 0
     refused: list[tuple[int, Order]] = field(default_factory=list)
+    noted: list[tuple[int, Note]] = field(default_factory=list)
     taken: set[int] = field(default_factory=set)
     steps: int = 0
     missing: list[str] = field(default_factory=list)
@@ -54,9 +56,15 @@ def acceptance_of(recording: Recording) -> Acceptance:
     must_fit(recording, plan)
     machine = compile_kernel(plan.kernel)
     model = Linearise(plan, machine, tolerance=recording.resolution)
+    tolerant: Linearise | None = None
     found = Acceptance()
     for number, run in enumerate(recording.runs):
         order = model.order(run)
+        if not order.accepted and not plan.kernel.rules.strict:
+            if tolerant is None:
+                tolerant = Linearise(plan, compile_kernel(plan.kernel.allowing()), tolerance=recording.resolution)
+            order = tolerant.order(run)
+            found.noted += [(number, note) for note in _noted(machine, order)]
         found.runs += 1
         found.hung += run.hangs
         found.accepted += order.accepted
@@ -74,6 +82,17 @@ def acceptance_of(recording: Recording) -> Acceptance:
     ]
     found.waits = sum(isinstance(node.operation, op.Wait) for program in plan.programs for node in program.nodes)
     return found
+
+
+def _noted(machine: Machine, order: Order) -> list[Note]:
+    """The first step of an order that is allowed and that only a strict kernel would not take."""
+    if not order.accepted:
+        return []
+    for step in execute(machine, order.actions).steps:
+        for check in step.violated:
+            source = step.action.source
+            return [Note(check.property, reason(check, step.before), step.action.role, source.file, source.line)]
+    raise AssertionError("an order that was refused violates nothing")
 
 
 def plan_of(recording: Recording) -> ExecutorPlan:
@@ -114,7 +133,10 @@ def check_recording(recording: Recording) -> Result:
         else:
             note = f"run {number}: {order.because}"
     findings = []
+    noted = {note.property for _, note in found.noted}
     for id in CHECKED:
+        if id in noted:
+            continue
         violated = trace is not None and trace.property == id
         verdict = VIOLATED if violated else UNDETERMINED if note or trace is not None else PROVED
         findings.append(Finding(id, verdict, trace if violated else None, note or "a run that is not allowed shows it"))
@@ -134,6 +156,7 @@ def check_recording(recording: Recording) -> Result:
         found.visited,
         seconds=time.perf_counter() - start,
         notes=notes if trace is None else (),
+        noted=tuple({note.property: note for _, note in reversed(found.noted)}.values()),
     )
 
 

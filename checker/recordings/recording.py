@@ -19,6 +19,7 @@ from sm90_verify.recordings.lines import packed
 from sm90_verify.recordings.plan import ExecutorPlan
 from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.spec.language.declarations import without_gone
 
 VERSION = 1
 KIND = "sm90-recording"
@@ -188,7 +189,7 @@ def _headed(head: dict[str, Any], where: Source) -> Recording:
         most = f"at most {CLOCKS[clock]}" if CLOCKS[clock] else "0"
         why = f"a resolution of {_shown(resolution)}, and that of {clock} is {most}: record it again"
         raise SpecError(why, where)
-    return Recording(gpu, model, parameters, clock, resolution, (), file, where)
+    return Recording(gpu, model, without_gone(parameters), clock, resolution, (), file, where)
 
 
 def _run(text: str, where: Source) -> GpuRun:

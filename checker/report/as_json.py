@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 from sm90_verify.report.of_result import sections_of
-from sm90_verify.report.sections import Execution, Findings, JsonValues, Notes, Report, Section, Verdict
+from sm90_verify.report.sections import Execution, Findings, JsonValues, Noted, Notes, Report, Section, Verdict
 from sm90_verify.result import SCHEMA, Finding, Recovered, Result, Trace, TraceStep, worst
 
 TOGETHER = ("schema", "tool", "version", "command")
@@ -66,6 +66,7 @@ def object_of(report: Report) -> dict[str, Any]:
         "properties": [_property(finding) for finding in findings.findings],
         "trace": None if execution is None else trace_object(execution.trace),
         "notes": list(notes.notes),
+        "noted": [_note(section) for section in report if isinstance(section, Noted)],
         **{key: value for key, value in said.items() if value is not None},
         **({} if recovered is None else {"table": barriers, "roles": roles}),
     }
@@ -109,6 +110,12 @@ def _step(step: TraceStep) -> dict[str, Any]:
 def _header(command: str) -> dict[str, Any]:
     """What every object begins with."""
     return {"schema": SCHEMA, "tool": "verify", "version": tool_version(), "command": command}
+
+
+def _note(section: Noted) -> dict[str, Any]:
+    note = section.note
+    said = {"property": note.property, "because": note.because, "rule": section.rule}
+    return {**said, "role": note.role, "file": note.file, "line": note.line}
 
 
 def _property(finding: Finding) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import linecache
 from dataclasses import replace
 
 from sm90_verify.report.blame import guilty_step, that_matter
-from sm90_verify.report.explain import what_is
+from sm90_verify.report.explain import rule_of, what_is
 from sm90_verify.report.sections import (
     Advice,
     Because,
@@ -15,6 +15,7 @@ from sm90_verify.report.sections import (
     Execution,
     Findings,
     Headline,
+    Noted,
     Notes,
     Report,
     ScheduleRow,
@@ -39,6 +40,7 @@ def sections_of(result: Result, *, every_step: bool = False, again: str | None =
     sections += [
         Findings(result.findings, result.trace),
         Notes(result.notes),
+        *(Noted(note, rule_of(note.property)) for note in result.noted),
         Verdict(
             result.command,
             result.model,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from sm90_verify.result import Blocked, Definition, Finding, Recovered, Trace
+from sm90_verify.result import Blocked, Definition, Finding, Note, Recovered, Trace
 
 # ---------------------------------------------------------------- a result
 
@@ -93,6 +93,13 @@ class Notes(NamedTuple):
     """Sentences beside the verdict."""
 
     notes: tuple[str, ...]
+
+
+class Noted(NamedTuple):
+    """What PTX rules out, and is no violation. rule: what hardware did, and how it becomes one."""
+
+    note: Note
+    rule: str
 
 
 class Verdict(NamedTuple):
@@ -185,6 +192,7 @@ Section: TypeAlias = (
     | Execution
     | Findings
     | Notes
+    | Noted
     | Verdict
     | Recovered
     | Paragraph

@@ -20,6 +20,7 @@ from sm90_verify.report.sections import (
     JsonValues,
     Lines,
     Nested,
+    Noted,
     Notes,
     Paragraph,
     Report,
@@ -73,6 +74,8 @@ def _section(section: Section) -> list[str]:
             return _findings(section)
         case Notes():
             return [f"note: {note}" for note in section.notes]
+        case Noted():
+            return _noted(section)
         case Verdict():
             return [*_answered(section), _summary(section)]
         case Recovered():
@@ -131,6 +134,14 @@ def _findings(section: Findings) -> list[str]:
     for note, ids in open_questions.items():
         lines += wrap(f"undetermined  {' | '.join(ids)}: {note}", "              ")
     return lines
+
+
+def _noted(section: Noted) -> list[str]:
+    note = section.note
+    return [
+        *wrap(f"note[{note.property}] {_short(note.file)}:{note.line}: {note.because}", "  "),
+        *wrap(f"  {section.rule}", "  "),
+    ]
 
 
 def _stuck(section: Stuck) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -223,6 +223,26 @@ def of_its_kind(kernel: type, name: str, value: Any, default: object, where: Sou
             return value
         kind = "a word" if isinstance(default, str) else "a number"
     raise SpecError(f"{kernel.__name__}: parameter {name!r} is {kind}, not {value!r}", where)
+
+
+GONE = {
+    "observation": "an arrival in a phase after one that nobody has seen is noted, and a violation with strict=True"
+}
+"""Parameters that every pipeline had once, and what is so now."""
+
+
+def check_gone(kernel: type, given: Iterable[str]) -> None:
+    """Refuses a class or a keyword that sets a parameter of GONE."""
+    for name, now in GONE.items():
+        base = next((base for base in kernel.__mro__ if isinstance(vars(base).get(name), bool)), None)
+        if base is not None or (name in given and not hasattr(kernel, name)):
+            where = here() if base is None else _place_in_body(base, name)
+            raise SpecError(f"{kernel.__name__}: there is no {name!r} any more: {now}; leave it out", where)
+
+
+def without_gone(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that a file names, without those that there were when it was written and that are gone."""
+    return {name: value for name, value in parameters.items() if name not in GONE}
 
 
 def check_parameters(kernel: type) -> None:

@@ -30,6 +30,7 @@ from sm90_verify.spec.language.declarations import (
     Body,
     Parameter,
     RoleDeclaration,
+    check_gone,
     check_names,
     check_parameters,
     of_its_kind,
@@ -84,12 +85,9 @@ class Pipeline(Verbs):
     barrier.cluster has shown that it runs.
     """
     strict: bool = False
-    """Demand a proxy fence between generic reads and the bulk copy that overwrites them, and no store in flight at
-    exit.
-    """
-    observation: bool = True
-    """Demand what the ISA does (9.7.13.15.4): before an arrival in a phase somebody has seen the phase before complete.
-    Without it, only waits that can really be lapped count.
+    """Demand a proxy fence between generic reads and the bulk copy that overwrites them, no store in flight at exit,
+    and that before an arrival in a phase somebody has seen the phase before complete, as the ISA does (9.7.13.15.4).
+    Without it, such an arrival is noted.
     """
 
     default_period: ClassVar[int] = 0
@@ -99,6 +97,7 @@ class Pipeline(Verbs):
     def __init__(self, **parameters: Any) -> None:
         self._tracer: Tracer | None = None
         check_names(type(self), (*Pipeline.parameter_names(), *NEEDED))
+        check_gone(type(self), parameters)
         check_parameters(type(self))
         names = self.parameter_names()
         for name, value in parameters.items():

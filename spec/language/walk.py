@@ -80,7 +80,7 @@ def trace(pipeline: Pipeline, tick: Tick = unheard) -> Kernel:
         pipeline.layout,
         tuple(programs),
         pipeline.shape,
-        Rules(pipeline.strict, pipeline.observation, pipeline.met),
+        Rules(pipeline.strict, met=pipeline.met),
         pipeline.registers,
         max([pipeline.stages, *pipeline.layout.slots.values()]),
     )

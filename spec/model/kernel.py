@@ -6,8 +6,8 @@ executor read.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from sm90_verify.spec.errors import Source
@@ -91,13 +91,14 @@ class Program:
 class Rules(NamedTuple):
     """What is demanded beyond PTX, and what is taken for granted.
 
-    strict: a proxy fence between generic reads and the bulk copy that overwrites them, and no store in flight at exit.
-    observation: what the ISA does (9.7.13.15.4), that before an arrival in a phase somebody has seen the phase before
-    complete. met: all CTAs have started, and met, before the roles begin.
+    strict: a proxy fence between generic reads and the bulk copy that overwrites them, no store in flight at exit, and
+    nothing that is only noted without it (spec.model.properties). unobserved: the barriers on which an arrival in a
+    phase that follows one nobody has seen complete is no violation, though the ISA rules it out (9.7.13.15.4). met: all
+    CTAs have started, and met, before the roles begin.
     """
 
     strict: bool = False
-    observation: bool = True
+    unobserved: tuple[Name, ...] = ()
     met: bool = True
 
 
@@ -118,6 +119,15 @@ class Kernel:
     rules: Rules = field(default_factory=Rules)
     registers: int = 168
     depth: Number = 1
+
+    def allowing(self, barriers: Iterable[str] | None = None) -> Kernel:
+        """The same, where an arrival in a phase that follows one nobody has seen is no violation on these barriers; on
+        none if they are not given.
+        """
+        layout = self.layout
+        found = (one.object for one in layout.regions if one.declaration in layout.barriers)
+        more = tuple(found if barriers is None else barriers)
+        return replace(self, rules=self.rules._replace(unobserved=(*self.rules.unobserved, *more)))
 
     def registers_at(self, node: Node) -> int:
         """Registers of each thread of a role where it is at that node."""

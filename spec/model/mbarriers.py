@@ -17,7 +17,7 @@ from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, all_of, any_of, is_false, where
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.needs import SEEN
-from sm90_verify.spec.ptx.signals import step_naming_option, step_of
+from sm90_verify.spec.ptx.signals import step_of
 from sm90_verify.spec.ptx.step import Step, Way, saturating_increment
 
 
@@ -61,7 +61,7 @@ class Signals:
 
     def _arrives(self, role: str, arrive: op.Arrive) -> Way:
         b = self._observable(arrive.barrier, role)
-        step = step_naming_option(step_of(b, arrive, observe=self.v.kernel.rules.observation))
+        step = step_of(b, arrive, observe=arrive.barrier not in self.v.kernel.rules.unobserved)
         return self.on(role, arrive.barrier, step, arrives=True)
 
     @staticmethod

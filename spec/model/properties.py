@@ -36,5 +36,10 @@ SEVERITY = (
 )
 """Which of several violations a report leads with."""
 
+NOTED = ("unobserved-phase",)
+"""What violates a rule of the ISA and goes well on hardware all the same: a violation of a strict kernel; of any other
+one, people are told where it happens.
+"""
+
 HALTING = ("arrival-count", "tx-count", "barrier-init", "limit")
 """What follows their violation is undefined; "limit" is what a Machine cannot hold."""

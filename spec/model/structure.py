@@ -75,7 +75,7 @@ def _is_on(arrive: op.Arrive, name: str) -> bool:
 
 
 def _is_plain(v: Variables, name: str, plan: BarrierPlan) -> bool:
-    if plan.inits or plan.drops or plan.tokens or not plan.distance or not v.kernel.rules.observation:
+    if plan.inits or plan.drops or plan.tokens or not plan.distance or name in v.kernel.rules.unobserved:
         return False
     return all(_is_plain_on(node.operation, name) for _, _, node in v.nodes())
 

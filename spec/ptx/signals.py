@@ -92,17 +92,3 @@ def _arrival(b: Mbarrier, arrive: op.Arrive, observe: bool) -> tuple[str, Step]:
             return "arrive_expect_tx", mbarrier.arrive_expect_tx(b, expect or 0, count, observe=observe)
         case _:
             assert_never(arrive.kind)
-
-
-def step_naming_option(step: Step) -> Step:
-    """The step, in which the rule on unobserved phases names the option of a pipeline that leaves it out."""
-    parts = (part._replace(because=naming_option(part.property, part.because)) for part in step.illegal)
-    return step._replace(illegal=tuple(parts))
-
-
-def naming_option(property: str, because: str) -> str:
-    """The sentence of a rule, with the option of a pipeline that leaves this rule out."""
-    if property != "unobserved-phase":
-        return because
-    passed = "who has only just passed a wait may be there still in another schedule"
-    return f"{because}: {passed}; observation=False looks only at waits that can really be lapped"

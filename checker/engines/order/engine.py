@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sm90_verify.engines.engine import Answer, Bound, Question
+from sm90_verify.engines.engine import Answer, Bound, Question, apart
 from sm90_verify.engines.order import Outcome, order
 from sm90_verify.result import PROPERTIES, UNDETERMINED, VIOLATED, Finding
 
@@ -17,6 +17,9 @@ class OrderEngine:
     heeds: tuple[Bound, ...] = ("timeout",)
 
     def answer(self, question: Question) -> Answer:
+        return apart(question, self._answer)
+
+    def _answer(self, question: Question) -> Answer:
         """The Machine is compiled only if there is something to execute on it, or for other engines anyway."""
         asked = question.properties or PROPERTIES
         outcome = order(question.subject.whole, asked=asked, effort=question.effort)

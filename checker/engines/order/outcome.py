@@ -212,7 +212,7 @@ def applicable(kernel: Kernel) -> tuple[str, ...]:
     waited = {one.waits.barrier for one in effects if one.waits is not None}
     signals = [signal for one in effects for signal in one.signals]
     arrives = {signal.barrier for signal in signals if isinstance(signal, op.Arrive) and signal.count}
-    if kernel.rules.observation and not waited.isdisjoint(arrives):
+    if not waited.isdisjoint(arrives.difference(kernel.rules.unobserved)):
         concerned.add("unobserved-phase")
     if kernel.rules.strict:
         concerned.add(READ_AT_EXIT.property)

@@ -22,7 +22,6 @@ from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.needs import INITIALISED, SHOWN_TO_COPIES, SHOWN_TO_CTAS
 from sm90_verify.spec.ptx.numbers import apply
-from sm90_verify.spec.ptx.signals import naming_option
 from sm90_verify.spec.ptx.step import Step
 
 OLD = 3
@@ -42,14 +41,15 @@ def contribute(run: Progress, role: int, move: Move) -> None:
     if known < barrier.first or not phases.changes_nothing(operation, use):
         _must_know(run, role, number, known)
     arrival, observe = isinstance(operation, op.Arrive), False
-    if arrival and run.plan.kernel.rules.observation and barrier.parts.alive and barrier.first < barrier.stage == known:
+    demanded = use.name not in run.plan.kernel.rules.unobserved
+    if arrival and demanded and barrier.parts.alive and barrier.first < barrier.stage == known:
         observe = not _observed(barrier, use, role, clock)
     assert operation is not None
     applied = apply(barrier.parts, operation, observe)
     for property, because in applied.violates:
         happened = property != "unobserved-phase"
         reached = within(run, role, number) if happened else run.now(role)
-        because = f"{use.name}: {naming_option(property, because)}"
+        because = f"{use.name}: {because}"
         run.fail(property, because, use.name, reached, (role, state.at[role]), happened=happened)
     if run.halted:
         return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from sm90_verify.engines.effort import Effort, memory_bound
-from sm90_verify.engines.engine import Answer, Bound, Question
+from sm90_verify.engines.engine import Answer, Bound, Question, Subject
 from sm90_verify.engines.search.exploration import Exploration, is_undetermined
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.shorten import shortened
@@ -36,32 +37,55 @@ class SearchEngine:
         asked = question.asked()
         if not question.reduced:
             machine, found = _explored(question, enough=ENOUGH, wanted=_that_count(asked))
-            return self._told(question, machine, found, {})
-        machine, quick = _explored(question, stop_at_first=True, reduced=True)
+            noted: dict[str, Violation] = {}
+            if not found.complete and _only_noted(question.subject, found):
+                noted = found.violations
+                lenient = question._replace(subject=question.subject.lenient)
+                machine, found = _explored(lenient, enough=ENOUGH, wanted=_that_count(asked))
+            return self._told(question, machine, found, {}, noted)
+        machine, quick, noted = _reduced(question)
         if not quick.violations and not quick.open:
-            return self._told(question, machine, quick, {}, reduced=True)
+            return self._told(question, machine, quick, {}, noted, reduced=True)
         lost = quick.beyond if quick.open else ""
         known = {property: one for property, one in quick.violations.items() if property in asked}
         if known:
-            return self.look_closer(question, known, question.effort.for_a_trace(), question.limit or REFINED, lost)
+            effort, limit = question.effort.for_a_trace(), question.limit or REFINED
+            return self.look_closer(question, known, effort, limit, lost, noted, machine)
         bounded = LIMIT in quick.violations or bool(quick.open)
-        return self.look_closer(question, {}, question.effort, question.limit or (REFINED if bounded else 0), lost)
+        limit = question.limit or (REFINED if bounded else 0)
+        return self.look_closer(question, {}, question.effort, limit, lost, noted, machine)
 
-    def look_closer(self, question: Question, known: Violations, effort: Effort, limit: int, lost: str = "") -> Answer:
+    def look_closer(
+        self,
+        question: Question,
+        known: Violations,
+        effort: Effort,
+        limit: int,
+        lost: str = "",
+        noted: Violations = MappingProxyType({}),
+        machine: Machine | None = None,
+    ) -> Answer:
         """By a search of every schedule, which ends when all that is asked is violated: for the shortest traces of the
         violations that are known, and for others. lost: why what is found may depend on decisions that nobody
-        remembers.
+        remembers. noted: what is known to be only noted. machine: the one to go through, if it is not the question's.
         """
-        machine = question.subject.machine
-        exploration = explore(
-            machine,
-            limit=limit,
-            memory=question.memory or memory_bound(),
-            enough=ENOUGH,
-            wanted=_that_count(question.asked()),
-            effort=effort,
-        )
-        return self._told(question, machine, exploration, {} if exploration.complete else known, lost=lost)
+
+        def go_through(machine: Machine) -> Exploration:
+            return explore(
+                machine,
+                limit=limit,
+                memory=question.memory or memory_bound(),
+                enough=ENOUGH,
+                wanted=_that_count(question.asked()),
+                effort=effort,
+            )
+
+        machine = machine or question.subject.machine
+        exploration = go_through(machine)
+        if not exploration.complete and _only_noted(question.subject, exploration):
+            noted, machine = {**exploration.violations, **noted}, question.subject.lenient.machine
+            exploration = go_through(machine)
+        return self._told(question, machine, exploration, {} if exploration.complete else known, noted, lost=lost)
 
     def _told(
         self,
@@ -69,6 +93,7 @@ class SearchEngine:
         machine: Machine,
         found: Exploration,
         known: Violations,
+        noted: Violations,
         *,
         reduced: bool = False,
         lost: str = "",
@@ -79,9 +104,12 @@ class SearchEngine:
             if property not in found.violations:
                 violations[property] = shortened(machine, known[property], question.effort.for_a_trace())
         findings = tuple(
-            finding(machine, property, violations, open_ or is_undetermined(found, property) or vacuous)
+            finding(question.subject.machine, property, noted, "")
+            if property in noted
+            else finding(machine, property, violations, open_ or is_undetermined(found, property) or vacuous)
             for property in question.asked()
         )
+        told = [one for one in findings if one.id not in question.subject.noted]
         return Answer(
             self.name,
             findings,
@@ -89,7 +117,7 @@ class SearchEngine:
             found.states,
             found.transitions,
             reduced=reduced,
-            shortest=leads(findings) in found.violations,
+            shortest=leads(told) in found.violations,
         )
 
 
@@ -133,6 +161,27 @@ def _explored(
 def _that_count(asked: tuple[str, ...]) -> tuple[str, ...]:
     """That a barrier starves is seen in a deadlock."""
     return (*asked, "deadlock") if "arrival-count" in asked and "deadlock" not in asked else asked
+
+
+def _reduced(question: Question) -> tuple[Machine, Exploration, dict[str, Violation]]:
+    """The search that leaves schedules out, the machine that it went through, and what is only noted that it has found
+    on its way.
+
+    The reduction relies on phases being seen. Where one is not, and this is only noted, the search begins again and
+    relies no more on the barriers of that array.
+    """
+    subject, noted = question.subject, dict[str, Violation]()
+    while True:
+        machine, found = _explored(question._replace(subject=subject), stop_at_first=True, reduced=True)
+        if not _only_noted(subject, found):
+            return machine, found, noted
+        (violation,) = found.violations.values()
+        noted.setdefault(violation.property, violation)
+        subject = subject.allowing(subject.signalled_like(machine.actions[violation.actions[-1]]))
+
+
+def _only_noted(subject: Subject, found: Exploration) -> bool:
+    return bool(found.violations) and all(property in subject.noted for property in found.violations)
 
 
 def _vacuous(machine: Machine, exploration: Exploration) -> str:

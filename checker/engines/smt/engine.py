@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sm90_verify.engines.engine import Answer, Bound, Question
+from sm90_verify.engines.engine import Answer, Bound, Question, apart
 from sm90_verify.engines.shown import finding
 from sm90_verify.engines.smt.induction import Proof, prove
 from sm90_verify.result import PROVED, UNDETERMINED, Finding
@@ -22,6 +22,9 @@ class SmtEngine:
     heeds: tuple[Bound, ...] = ("timeout",)
 
     def answer(self, question: Question) -> Answer:
+        return apart(question, self._answer)
+
+    def _answer(self, question: Question) -> Answer:
         machine, asked = question.subject.machine, question.asked()
         needed = "arrival-count" in asked and "deadlock" in machine.properties and "deadlock" not in asked
         names = (*asked, "deadlock") if needed else asked

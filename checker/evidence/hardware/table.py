@@ -23,6 +23,7 @@ from sm90_verify.evidence.hardware.reactions import PredictedCase, Prediction, R
 from sm90_verify.gpu.device import Fault, gpu
 from sm90_verify.recordings.lines import read_lines, write_lines
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import without_gone
 
 FAULT, MISTAKE = 3, 4
 """Exit codes of a process that runs cases: of a launch that faults, and of anything else that stops it."""
@@ -78,9 +79,9 @@ def _case(line: dict[str, Any]) -> Case:
     right = line.get("right")
     return Case(
         line["model"],
-        tuple(line["parameters"].items()),
+        tuple(without_gone(line["parameters"]).items()),
         line["mutant"],
-        None if right is None else (right[0], tuple(right[1].items())),
+        None if right is None else (right[0], tuple(without_gone(right[1]).items())),
     )
 
 

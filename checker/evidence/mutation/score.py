@@ -90,7 +90,10 @@ class MutantOutcome:
 
 
 def run(model: Model, mutant: Mutant, *, proof_timeout: float = 0.0) -> MutantOutcome:
-    """Decides one mutant. proof_timeout: seconds for Z3 on a survivor; 0: Z3 is not asked."""
+    """Decides one mutant. What is only noted of a pipeline that is not strict (an unobserved phase) kills it as well:
+    its Machine and its programs are asked with that rule. proof_timeout: seconds for Z3 on a survivor; 0: Z3 is not
+    asked.
+    """
     start = time.process_time()
     original(model)
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from sm90_verify.frontends.log.addresses import check_addresses
 from sm90_verify.frontends.log.order import Replay
@@ -24,6 +24,7 @@ from sm90_verify.result import (
     VIOLATED,
     BarrierRow,
     Finding,
+    Note,
     Recovered,
     Result,
     RoleRow,
@@ -68,13 +69,14 @@ def check_records(records: Sequence[Record], path: str, started: float | None = 
         model=path,
         parameters={"entries": len(records), "threads": WARP * len(replay.warps)},
         engine="log",
-        findings=_findings(trace, replay.unfinished() if trace is None else ""),
+        findings=_findings(trace, replay.unfinished() if trace is None else "", replay.noted),
         scope={"trips": "this run", "block": 0, "lanes": "lane 0 of each warp"},
         states=len(replay.witness),
         transitions=len(records),
         seconds=time.perf_counter() - started,
         notes=_notes(records, table, replay) if trace is None else (),
         recovered=Recovered(_barriers(table, replay), _roles(table)),
+        noted=tuple(_note(id, *what, records, table, path) for id, what in replay.noted.items()),
     )
 
 
@@ -85,16 +87,17 @@ def judge(replay: Replay) -> None:
     check_after(replay.records, replay.program, replay.table, replay.last_phase)
 
 
-def _findings(trace: Trace | None, unfinished: str) -> tuple[Finding, ...]:
+def _findings(trace: Trace | None, unfinished: str, noted: Container[str]) -> tuple[Finding, ...]:
+    checked = [name for name in CHECKED if name not in noted]
     if unfinished:
-        return tuple(Finding(name, UNDETERMINED, note=unfinished) for name in CHECKED)
+        return tuple(Finding(name, UNDETERMINED, note=unfinished) for name in checked)
     if trace is None:
-        return tuple(Finding(name, PROVED) for name in CHECKED)
+        return tuple(Finding(name, PROVED) for name in checked)
     return tuple(
         Finding(name, VIOLATED, trace)
         if name == trace.property
         else Finding(name, UNDETERMINED, note="nothing is decided after the first violation")
-        for name in CHECKED
+        for name in checked
     )
 
 
@@ -122,6 +125,11 @@ def _step(record: Record, table: BarrierTable, path: str) -> TraceStep:
         line=record.line,
         things=(name,) if name else (),
     )
+
+
+def _note(id: str, index: int, because: str, records: Sequence[Record], table: BarrierTable, path: str) -> Note:
+    step = _step(records[index], table, path)
+    return Note(id, because, step.role, path, step.line)
 
 
 # ---------------------------------------------------------------- what was recovered

@@ -17,6 +17,7 @@ from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import BarrierTable
 from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.frontends.log.usage import EXPECTS
+from sm90_verify.spec.model.properties import NOTED
 from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx.limits import NAMED_BARRIERS
 from sm90_verify.spec.ptx.numbers import DEAD, Applied, apply
@@ -78,6 +79,7 @@ class ReplayState(ABC):
         self.has_sync = any(record.kind == "syncthreads" for record in records)
         self.last_phase: dict[tuple[int, int], int] = {}
         self.forcing: list[int] = []
+        self.noted: dict[str, tuple[int, str]] = {}
         self.now = 0
         self.witness: list[tuple[int, str, int, int]] = []
         """(position, effect, record or barrier address, amount): each effect and where it happened."""
@@ -111,12 +113,14 @@ class ReplayState(ABC):
         return barrier
 
     def _take(self, barrier: ReplayedBarrier, applied: Applied, index: int | None) -> None:
-        """Takes over what an operation does, or raises what it violates."""
+        """Takes over what an operation does, or raises what it violates; what is only noted is kept once."""
         if index is not None:
             barrier.history.append(index)
-        if applied.violates:
-            property_id, because = applied.violates[0]
+        for property_id, because in applied.violates:
             at = index if index is not None else barrier.history[-1]
+            if property_id in NOTED:
+                self.noted.setdefault(property_id, (at, f"{self.table.name[barrier.address]}: {because}"))
+                continue
             if property_id == "tx-count":
                 wrong = self._wrong_expect(barrier)
                 at = at if wrong is None else wrong
