@@ -21,8 +21,8 @@ PHASES = 100_000
 
 
 @dataclass(frozen=True)
-class Way:
-    """A mode of the kernel: its number, what it does, and the CTAs that share a barrier."""
+class UnobservedMode:
+    """One of the ways in which the kernel does it: its number, what it does, and the CTAs that share a barrier."""
 
     mode: int
     what: str
@@ -30,10 +30,10 @@ class Way:
 
 
 WAYS = (
-    Way(0, "an arrival by another warp of the CTA", 1),
-    Way(1, "an arrival by another CTA of the cluster", 2),
-    Way(2, "an arrive.expect_tx by another warp of the CTA", 1),
-    Way(3, "a rendezvous of two CTAs, each of which arrives at both barriers", 2),
+    UnobservedMode(0, "an arrival by another warp of the CTA", 1),
+    UnobservedMode(1, "an arrival by another CTA of the cluster", 2),
+    UnobservedMode(2, "an arrive.expect_tx by another warp of the CTA", 1),
+    UnobservedMode(3, "a rendezvous of two CTAs, each of which arrives at both barriers", 2),
 )
 
 
@@ -59,7 +59,7 @@ class UnobservedCount:
         return self.not_complete + self.too_early + self.wrong_pending + self.gave_up
 
 
-def count(way: Way, phases: int, ctas: int) -> UnobservedCount:
+def count(way: UnobservedMode, phases: int, ctas: int) -> UnobservedCount:
     """Runs one way on so many CTAs, a barrier or a pair of them after the other. Raises device.Fault."""
     module = Module((sources() / "unobserved.cu").read_text())
     cupy = module.cupy
