@@ -151,7 +151,7 @@ def _together(question: Question, engines: Sequence[Engine]) -> Answer:
     answers: list[Answer] = []
     for engine in engines:
         spent = question.effort.again() if answers else question.effort
-        answers.append(engine.answer(question._replace(covered=_covered(answers), spent=spent)))
+        answers.append(engine.answer(question._replace(covered=_covered(answers, question.subject.noted), spent=spent)))
     return combine(answers)
 
 
