@@ -40,16 +40,6 @@ EQUIVALENT: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
         "(visits[other] < visits[role] and self.state.loops[other])",
     ): "Whoever waits for a role that has ended goes on in the next turn, which waits for nobody.",
     (
-        "Ghost.key",
-        "(state.lineage, barrier) in self.rebase or state.lap > last",
-        "True",
-    ): "Keys that tell more states apart only make a loop's program longer.",
-    (
-        "Ghost.key",
-        "state.lap > last",
-        "(state.lap >= last)",
-    ): "Keys that tell more states apart only make a loop's program longer.",
-    (
         "state_checks",
         "not is_false(ended)",
         "True",

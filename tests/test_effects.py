@@ -99,7 +99,7 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.ClusterArrive(), Effects(orders="release", shows=("inits_to_ctas",)), "other"),
     (op.ClusterArrive(release=False), Effects(orders="relaxed"), "other"),
     (op.ClusterWait(), Effects(), "other"),
-    (op.Choose("which", ("a", "b")), Effects(answers=(0, 1)), "other"),
+    (op.Choose("which", ("a", "b")), Effects(answers=(0, 1)), "choice"),
     (op.Setmaxnreg(40, "dec"), Effects(), "registers"),
     (op.Arrive("full", sem="relaxed", scope="cta"), Effects(orders="relaxed"), "arrive"),
     *((op.Arrive("full", scope=scope), Effects(orders="release"), "arrive") for scope in WIDER),

@@ -10,7 +10,7 @@ from mistakes import Ring
 from sm90_verify import check
 from sm90_verify.result import VIOLATED
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.language.declarations import barrier, role
+from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.language.walk import trace
@@ -169,6 +169,26 @@ class Chosen(Pipeline):
 @pytest.mark.parametrize("named", [False, True])
 def test_what_was_chosen_counts_also_where_no_variable_holds_it(named):
     assert check(Chosen(named=named)).verdict == VIOLATED
+
+
+class Found(Chosen):
+    """The same of what a read has found."""
+
+    a = tile(bytes=1024, slots=1, holds=1)
+
+    @role(warps=1)
+    def consumer(self):
+        for at in range(2 - (yield self.a.read(among=(1, 0)))):
+            yield from self.poll(at)
+
+    @role(warps=1)
+    def other(self):
+        yield self.a.write(0)
+
+
+def test_what_was_found_counts_also_where_no_variable_holds_it():
+    found = check(Found()).findings
+    assert next(finding.verdict for finding in found if finding.id == "deadlock") == VIOLATED
 
 
 class OneName:

@@ -131,7 +131,7 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
 
 @pytest.mark.parametrize(("mistake", "hint"), MISTAKES, ids=lambda value: getattr(value, "__name__", ""))
 def test_mistake_is_told_in_one_line(mistake: Callable[[], None], hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sm90_verify.spec.language.walk.MAX_LOCATIONS", 1000)
+    monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_LOCATIONS", 1000)
     told_in_one_line(mistake, hint)
 
 

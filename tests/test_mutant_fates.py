@@ -142,7 +142,7 @@ def test_a_mutant_that_cannot_be_closed_is_decided_for_a_few_trips():
     outcome = fate("drop", "producer", "wait parity 1", nth=0)
     assert (outcome.verdict, outcome.property) == (KILLED, "arrival-count")
     assert outcome.reason.startswith("with trips=5, pipeline.full[0]: more arrivals than")
-    assert "; otherwise refused: a wait on pipeline.empty[0] skips" in outcome.reason
+    assert "; otherwise refused: role producer: a wait on pipeline.empty[0] skips" in outcome.reason
 
 
 def without_violations(machine, **options):

@@ -219,6 +219,37 @@ def test_what_spins(pipeline, roles):
     assert set(found) == set(roles) and said == roles
 
 
+class Chooses(Pipeline):
+    """What a role chooses between its tests helps nobody, unless it can leave the loop so."""
+
+    how = "looks"
+    full = barrier(arrivals=1, slots=1)
+
+    @role(warps=1)
+    def poller(self):
+        for _ in self.forever():
+            if self.how == "only chooses":
+                yield self.choose("nothing", True, False)
+                continue
+            chosen = yield self.choose(self.how, True, False)
+            if self.how == "leaves" and chosen:
+                break
+            if (self.how != "looks" or chosen) and (yield self.full.test_wait(0)):
+                break
+
+
+@pytest.mark.parametrize("reduced", [True, False])
+@pytest.mark.parametrize(("how", "verdict"), [("looks", VIOLATED), ("works", VIOLATED), ("leaves", PROVED)])
+def test_a_choice_between_tests_is_no_going_on(how, verdict, reduced):
+    result = check(Chooses(how=how), reduced=reduced)
+    found = next(finding for finding in result.findings if finding.id == "deadlock")
+    assert found.verdict == verdict
+
+
+def test_a_loop_of_choices_alone_is_no_spinning():
+    assert not spinning(compile_kernel(trace(Chooses(how="only chooses"))))
+
+
 class Watches(Pipeline):
     """One role goes from phase to phase and looks at a flag, another one waits for the same phase again and again."""
 

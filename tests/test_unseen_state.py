@@ -130,7 +130,7 @@ class List(list): pass
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_variable_shows_all_that_it_holds(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("sm90_verify.spec.language.walk.MAX_LOCATIONS", 200)
+    monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_LOCATIONS", 200)
     before, body, stopped, told = KEPT[name]
     _, kernel = ring(tmp_path, TOP, "", before, body, stopped)
     with pytest.raises(SpecError, match=told):

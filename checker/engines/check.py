@@ -14,9 +14,11 @@ from sm90_verify.engines.combine import combine
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.engine import Answer, Bound, Bounds, Engine, Question, Subject
 from sm90_verify.engines.noted import set_aside
+from sm90_verify.engines.some_trips import for_all_trips, of_some_trips
 from sm90_verify.engines.table import DEFAULT, ENGINES, heeding, names_of
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, Finding, Result
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.ghost import Unfollowed
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.kernel import Kernel
@@ -53,8 +55,9 @@ def check(
     order, and search where order decides nothing. limit: states, timeout: seconds of each engine, of the first one with
     the tracing and compiling of the pipeline, memory: bytes (0: no bound, or the engine's own). reduced: search first
     without the schedules that nobody can tell apart, and only if anything is wrong there again with all of them, for
-    the shortest trace of every property. progress: called now and then with a few words about what is being done.
-    command: the word that the result carries.
+    the shortest trace of every property. Where a loop without end cannot be followed, some iterations are searched for
+    violations, and what is not violated is undetermined. progress: called now and then with a few words about what is
+    being done. command: the word that the result carries.
 
     What only a strict kernel violates (unobserved-phase) is noted beside the verdict. Raises SpecError for a
     specification without a meaning, an unknown property or engine, a question that the engine cannot be asked, a bound
@@ -68,14 +71,20 @@ def check(
     question = Question(Subject(), properties, limit, timeout, memory, reduced)
     engines = _engines_of(engine, question)
     effort = Effort(timeout, memory or memory_bound(), progress, start, limit=limit)
+    unfollowed: Unfollowed | None = None
     try:
-        kernel = kernel_of(pipeline, effort.tick)
+        try:
+            kernel = kernel_of(pipeline, effort.tick)
+        except Unfollowed as error:
+            assert isinstance(pipeline, Pipeline), "a kernel that is there already is not traced"
+            kernel, unfollowed = of_some_trips(pipeline, error, effort.tick), error
     except RanOut as error:
         assert isinstance(pipeline, Pipeline), "a kernel that is there already is not traced"
         ids = properties or PROPERTIES
         return _cut_short(command, pipeline.name, pipeline.parameters(), engine, ids, start, error)
     question = question._replace(subject=Subject(kernel, tick=effort.tick), spent=effort)
-    return _ask(question, engines, engine, command)
+    result = _ask(question, engines, engine, command)
+    return result if unfollowed is None else for_all_trips(result, unfollowed)
 
 
 def kernel_of(pipeline: Pipeline | Kernel, tick: Tick = unheard) -> Kernel:

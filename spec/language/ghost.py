@@ -6,7 +6,8 @@ only while it is followed from its start.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.state import LAPS, PipelineState
@@ -14,8 +15,12 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.phase import Lineage, Phase, phases_ahead
 
+K = TypeVar("K")
+
 FAR = 4 * LAPS
 """Distances between waits are followed exactly up to here."""
+NO_LAP = 1 << 60
+"""A lap that no state comes to."""
 
 
 def answer_of(operation: op.Operation, answer: Hashable) -> Hashable:
@@ -32,12 +37,29 @@ def answer_of(operation: op.Operation, answer: Hashable) -> Hashable:
     return answer
 
 
+class Unfollowed(SpecError):
+    """A wait may be for any number of phases after the last one that its role has seen, in a loop without end."""
+
+
 class Ghost:
-    """What the role has waited for so far, in exact numbers."""
+    """What the role has waited for so far, in exact numbers. recent: by lineage, the lap that it has waited for last.
+
+    Where a loop is closed, not all of that may be known any more, but for its parity. loose: from which lap on the
+    states of a lineage are not known to be how far from a barrier (None: from all that are not in `keyed`). low: it is
+    known besides that a state of that lap is not further than so many phases after what the role has seen. far, past:
+    laps from which on, and up to which, a lineage's states are not known to be how far from each other. keyed: the
+    barriers that the role had waited at where a loop was looked at last.
+    """
 
     def __init__(self) -> None:
         self.observed: dict[str, int] = {}
         self.rebase: dict[tuple[Lineage, str], int] = {}
+        self.recent: dict[Lineage, int] = {}
+        self.loose: dict[tuple[Lineage, str | None], int] = {}
+        self.low: dict[tuple[Lineage, str], tuple[int, int]] = {}
+        self.far: dict[Lineage, int] = {}
+        self.past: dict[Lineage, int] = {}
+        self.keyed: frozenset[str] = frozenset()
 
     def target(self, wait: op.Wait) -> int:
         """The number of the phase that a wait is meant for, -1 being the one before the first.
@@ -50,9 +72,9 @@ class Ghost:
         if isinstance(phase, Phase):
             base = self.rebase.get((phase.lineage, wait.barrier))
             if base is None:
-                base = max(0, last - phase.lap + 1) // 2 * 2
+                base = max(0, last - phase._lap + 1) // 2 * 2
                 self.rebase[phase.lineage, wait.barrier] = base
-            return phase.lap + base
+            return phase._lap + base
         return last + phases_ahead(last, phase) if isinstance(phase, int) else last
 
     def distance(self, wait: op.Wait) -> int:
@@ -63,26 +85,110 @@ class Ghost:
         if distance < 0:
             raise SpecError(f"a wait on {wait.barrier} for a phase that this role has already gone beyond")
         if distance >= FAR:
-            what = f"a wait on {wait.barrier} skips {distance} phases that this role has not waited for"
-            how = "wait in each iteration too, or check one number of iterations (trips=8, --trips 8)"
-            raise SpecError(f"{what}, too many to follow across a loop without end: {how}")
+            raise unfollowed(wait.barrier)
         return distance
 
-    def is_first(self, wait: op.Wait) -> bool:
-        """No state of this lineage has waited there, so that its laps have counted for nothing yet."""
-        return isinstance(wait.phase, Phase) and (wait.phase.lineage, wait.barrier) not in self.rebase
+    def is_loose(self, wait: op.Wait) -> bool:
+        """Whether it is not known how far the wait is from what the role has seen there."""
+        if not isinstance(wait.phase, Phase):
+            return False
+        lineage, barrier, lap = wait.phase.lineage, wait.barrier, wait.phase._lap
+        pair = lineage, barrier
+        if lap >= min(self.far.get(lineage, NO_LAP), self.loose.get(pair, NO_LAP)) or lap <= self.past.get(
+            lineage, -NO_LAP
+        ):
+            return True
+        if pair in self.rebase:
+            return False
+        if pair in self.low:
+            most, known = self.low[pair]
+            return most + lap - known > 1
+        return barrier not in self.keyed and lap >= self.loose.get((lineage, None), NO_LAP)
+
+    def is_followed(self, wait: op.Wait) -> bool:
+        """A state of this lineage has waited there."""
+        return isinstance(wait.phase, Phase) and (wait.phase.lineage, wait.barrier) in self.rebase
 
     def passed(self, wait: op.Wait) -> None:
         """The role has seen the phase that the wait is meant for."""
+        if isinstance(wait.phase, Phase):
+            self.recent[wait.phase.lineage] = wait.phase._lap
         if not isinstance(wait.phase, op.Token):
             self.observed[wait.barrier] = self.target(wait)
 
-    def key(self, states: Iterable[PipelineState | Phase]) -> Hashable:
-        """The distances of all waits to come: exact for states that live on, by parity for what is made afresh."""
-        exact = tuple(
-            (barrier, min(FAR, max(-FAR, state.lap + self.rebase.get((state.lineage, barrier), 0) - last)))
-            for state in states
-            for barrier, last in self.observed.items()
-            if (state.lineage, barrier) in self.rebase or state.lap > last
-        )
-        return exact, tuple((barrier, last & 1) for barrier, last in self.observed.items())
+    def key(self, states: Sequence[PipelineState | Phase], laps: int, far: int = FAR) -> Hashable:
+        """The distances of all waits to come, of states that live on: by parity alone for what is made afresh.
+
+        A lineage that has waited at a barrier is followed up to `far` phases there. One that has not, as most never
+        will, is followed for less than `laps` laps: once it is too far ahead it is loose there.
+        """
+        lineages: dict[Lineage, list[int]] = {}
+        for state in states:
+            lineages.setdefault(state.lineage, []).append(state._lap)
+        told: list[Hashable] = []
+        for state in states:
+            lineage, gone = state.lineage, _laps_gone(state)
+            apart = state._lap - self._reference(lineage, lineages[lineage])
+            if apart >= far:
+                self._from(self.far, lineage, state._lap)
+            elif apart <= -far:
+                self.past[lineage] = max(state._lap, self.past.get(lineage, -NO_LAP))
+            is_past = state._lap <= self.past.get(lineage, -NO_LAP)
+            known = "past" if is_past else "far" if state._lap >= self.far.get(lineage, NO_LAP) else apart
+            told.append((tuple(lineages).index(lineage), min(gone, laps), known))
+        barriers = dict.fromkeys((*self.observed, *(barrier for _, barrier in self.rebase)))
+        for lineage, ones in lineages.items():
+            told += [self._followed(lineage, ones, barrier, laps, far) for barrier in barriers]
+        for state in states:
+            if _laps_gone(state) >= laps:
+                self._from(self.loose, (state.lineage, None), state._lap)
+        self.keyed = frozenset(barriers)
+        return tuple(told), tuple((barrier, last & 1) for barrier, last in self.observed.items())
+
+    def _reference(self, lineage: Lineage, ones: Sequence[int]) -> int:
+        """The lap from which the others of a lineage are counted."""
+        return self.recent.get(lineage, min(ones))
+
+    def _followed(self, lineage: Lineage, ones: Sequence[int], barrier: str, laps: int, far: int) -> Hashable:
+        """What is known of how far ahead a lineage is at a barrier; ones: the laps of its states."""
+        pair, last = (lineage, barrier), self.observed.get(barrier, -1)
+        if pair in self.rebase:
+            ahead = self._reference(lineage, ones) + self.rebase[pair] - last
+            if not -far < ahead < far:
+                self._from(self.loose, pair, -NO_LAP)
+            return "loose" if pair in self.loose else ahead
+        if barrier not in self.keyed and (lineage, None) in self.loose:
+            self._from(self.loose, pair, self.loose[lineage, None])
+        for lap in ones:
+            if pair not in self.low and lap - last >= laps:
+                self._from(self.loose, pair, lap)
+        known = [lap for lap in ones if lap < min(self.loose.get(pair, NO_LAP), self.far.get(lineage, NO_LAP))]
+        if not known:
+            return "loose"
+        lap = max(known)
+        if pair not in self.low and -laps < lap - last and laps > 1:
+            return lap - last, len(known)
+        ahead = self.low[pair][0] + lap - self.low[pair][1] if pair in self.low else max(lap - last, 1 - laps)
+        if ahead >= laps:
+            self._from(self.loose, pair, lap)
+            return "loose", len(known)
+        self.low[pair] = ahead, lap
+        return "at most", ahead, len(known)
+
+    @staticmethod
+    def _from(laps: dict[K, int], of: K, lap: int) -> None:
+        laps[of] = min(lap, laps.get(of, NO_LAP))
+
+
+def _laps_gone(state: PipelineState | Phase) -> int:
+    """How often a state has gone round; of a phase alone, which lap it is, if it is not the first or the one before."""
+    if isinstance(state, PipelineState):
+        return state._number // max(1, state.stages)
+    return max(state._lap, -1 - state._lap)
+
+
+def unfollowed(barrier: str) -> Unfollowed:
+    """What is wrong with a wait that is too far from the last one of its role there."""
+    what = f"a wait on {barrier} skips {FAR} or more phases that this role has not waited for"
+    how = "wait in each iteration too, or check one number of iterations (trips=8, --trips 8)"
+    return Unfollowed(f"{what}, too many to follow across a loop without end: {how}")

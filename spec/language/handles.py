@@ -147,7 +147,8 @@ class Array:
     def __getitem__(self, at: int | PipelineState) -> Any:
         if not isinstance(at, PipelineState | Count | int):
             raise SpecError(f"{self.name}[{at!r}]: index it with a pipeline state or a number")
-        index, tag = (at.index, at.tag) if isinstance(at, PipelineState) else (at.__index__(), None)
+        index = at.index if isinstance(at, PipelineState) else at.__index__()
+        tag = at.tag if isinstance(at, PipelineState) and self.bytes else None
         if self.slots == 0:
             raise SpecError(f"{self.name}[{index}]: {self.name} has no slot with these parameters")
         if not 0 <= index < self.slots:

@@ -44,7 +44,7 @@ from sm90_verify.spec.ptx.cluster import Cluster
 
 
 class Tracer(Protocol):
-    """What follows a role while it runs; see spec.language.walk."""
+    """What follows a role while it runs; see spec.language.role_walk."""
 
     def created(self, operation: op.Operation) -> None: ...
 
@@ -180,7 +180,7 @@ class Pipeline(Verbs):
     def _endless(self, period: int, bounded: bool, name: str) -> Iterator[Any]:
         if self._tracer is None:
             raise SpecError("loop() outside a role")
-        return _EndlessLoop(self._tracer, period, bounded, name)
+        return EndlessLoop(self._tracer, period, bounded, name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -214,14 +214,19 @@ def roles_of(kernel: type[Pipeline]) -> dict[str, RoleDeclaration]:
     return found
 
 
-class _EndlessLoop:
+class EndlessLoop:
     """Iterator that shows the tracer each loop head, and stops when the tracer says that the trip count is reached."""
 
     def __init__(self, tracer: Tracer, period: int, bounded: bool, name: str) -> None:
         self._tracer, self._period, self._bounded, self._name = tracer, period, bounded, name
         self._next, self._entry = 0, tracer.entry()
 
-    def __iter__(self) -> _EndlessLoop:
+    def key(self, counted: bool) -> Hashable:
+        """What it gives from now on; counted: whether anybody asks for the number of the iteration."""
+        number = Count(self._next, self._period).key if counted else None
+        return self._name, self._bounded, self._period, number
+
+    def __iter__(self) -> EndlessLoop:
         self._entry = self._tracer.entry()
         return self
 

@@ -8,10 +8,10 @@ ring. `lap` is the ghost of a phase bit: the number of the phase that the bit st
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NoReturn
 
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.ptx.phase import Lineage, Phase
+from sm90_verify.spec.ptx.phase import EXACT, RECURS, Lineage, Phase
 
 LAPS = 4
 """Laps of a ring after which a count recurs: even, because parity is, and more than 2, so that data that is stale by
@@ -25,22 +25,58 @@ def ring_period(stages: int) -> int:
     return LAPS * max(stages, 2)
 
 
-@dataclass(frozen=True)
 class PipelineState:
     """cutlass::PipelineState<Stages> (sm90_pipeline.hpp:169-249): a value; `state + 1` is what `++state` leaves.
 
-    With 0 stages it never moves.
+    With 0 stages it never moves. Whoever asks for its number, and not only for its index and phase, is remembered in
+    its lineage: where nobody asks, a loop is closed as if there were none.
     """
 
+    __slots__ = ("_lap", "_number", "flipped", "index", "lineage", "stages")
     stages: int
     index: int
-    lap: int
-    number: int
+    _lap: int
+    _number: int
     lineage: Lineage
     flipped: bool
 
+    def __init__(self, stages: int, index: int, lap: int, number: int, lineage: Lineage, flipped: bool) -> None:
+        for name, value in zip(
+            ("stages", "index", "_lap", "_number", "lineage", "flipped"),
+            (stages, index, lap, number, lineage, flipped),
+            strict=True,
+        ):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise SpecError(f"a pipeline state is a value: its {name} cannot be set, write `state = state + 1`")
+
     def __bool__(self) -> bool:
         raise SpecError("a pipeline state has no truth value: use its count, index or phase")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PipelineState) and self._all() == other._all()
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return f"PipelineState{self._all()}"
+
+    def _all(self) -> tuple[object, ...]:
+        return self.stages, self.index, self.lap, self.number, self.lineage, self.flipped
+
+    @property
+    def number(self) -> int:
+        """How often the state was advanced: a number that does not recur, so that no loop is closed beside it."""
+        self.lineage.asked = EXACT
+        return self._number
+
+    @property
+    def lap(self) -> int:
+        """The number of the phase that its bit stands for, which does not recur either."""
+        self.lineage.asked = EXACT
+        return self._lap
 
     @staticmethod
     def start(stages: int, *, producer: bool = False) -> PipelineState:
@@ -54,32 +90,36 @@ class PipelineState:
     @property
     def phase(self) -> Phase:
         """The phase bit to wait with."""
-        return Phase(self.lap, self.lineage, self.flipped)
+        return Phase(self._lap, self.lineage, self.flipped)
 
     @property
     def count(self) -> Count:
         """How often the state was advanced; it can be compared with numbers up to the number of stages."""
-        return Count(self.number, ring_period(self.stages), exact=self.stages)
+        return Count(self._asked(), ring_period(self.stages), exact=self.stages)
 
     @property
     def tag(self) -> int:
         """The count as a content tag: what the buffer of this stage should hold."""
-        return self.number % ring_period(self.stages) if self.stages else 0
+        return self._asked() % ring_period(self.stages) if self.stages else 0
+
+    def _asked(self) -> int:
+        self.lineage.asked = max(self.lineage.asked, RECURS)
+        return self._number
 
     def advance(self, steps: int) -> PipelineState:
         """The state `steps` further on (:225-241); equal to that many increments for every number of steps."""
         if self.stages == 0:
             return self
         laps, index = divmod(self.index + steps, self.stages)
-        return PipelineState(self.stages, index, self.lap + laps, self.number + steps, self.lineage, self.flipped)
+        return PipelineState(self.stages, index, self._lap + laps, self._number + steps, self.lineage, self.flipped)
 
     def __add__(self, steps: int) -> PipelineState:
         return self.advance(steps)
 
     def flip(self) -> PipelineState:
         """The state with its phase bit inverted, as the epilogue makes a wait state from a store state."""
-        phase = self.phase ^ 1
-        return PipelineState(self.stages, self.index, phase.lap, self.number, self.lineage, phase.flipped)
+        phase: Phase = self.phase ^ 1
+        return PipelineState(self.stages, self.index, phase._lap, self._number, self.lineage, phase.flipped)
 
 
 class Count:

@@ -97,6 +97,8 @@ def kind_of(node: Node) -> LocationKind:
             return "load"
         case None if effects.registers is not None:
             return "registers"
+        case None if effects.chooses is not None:
+            return "choice"
         case None:
             return "local" if effects.local else "other"
         case _:

@@ -137,13 +137,26 @@ class Action(NamedTuple):
 
 
 LocationKind = Literal[
-    "local", "wait", "peek", "arrive", "load", "expect", "loop", "end", "meet", "inside", "registers", "other"
+    "local",
+    "wait",
+    "peek",
+    "arrive",
+    "load",
+    "expect",
+    "loop",
+    "end",
+    "meet",
+    "inside",
+    "registers",
+    "choice",
+    "other",
 ]
 """The operation at a location.
 
 local: it touches memory or the role's own groups and fences only. wait: a blocking wait; peek: a try_wait or
 test_wait. meet: a barrier of threads of which every generation needs each participant once. inside: a barrier of
-threads that is not complete yet. registers: setmaxnreg. loop, end: the head of a trip-count loop, the program's end.
+threads that is not complete yet. registers: setmaxnreg. choice: choose. loop, end: the head of a trip-count loop, the
+program's end.
 """
 
 

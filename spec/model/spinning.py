@@ -2,10 +2,11 @@
 anybody. A role that can do nothing else any more is stuck, like one that is blocked.
 
 A test that fails is such a step. So is one between two tests that changes nothing but barriers of threads and
-registers: a read, a fence, a wait for groups, __syncwarp, or a test or wait for a phase that the role has seen already.
-The role comes back to the test, and to the state in which it was. A loop of such steps in which nothing is tested is no
-spinning but an endless program; so is one that meets a role at a barrier of threads which goes on for ever with it.
-What a role does once, on its way to a test or away from it, is a step.
+registers: a read, a fence, a wait for groups, __syncwarp, a test or wait for a phase that the role has seen already, or
+a choice. The role comes back to the test, and to the state in which it was. A loop of such steps in which nothing is
+tested is no spinning but an endless program, unless a choice leads to a test from there; so is one that meets a role at
+a barrier of threads which goes on for ever with it. What a role does once, on its way to a test or away from it, is a
+step.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ def on_cycles(machine: Machine, tests: frozenset[int]) -> frozenset[int]:
         for role in roles:
             mine = {index: machine.actions[index] for index in idle if machine.actions[index].role == role}
             mine = {index: action for index, action in mine.items() if meets.get(index, "") not in working}
-            endless = _cyclic(mine)
+            endless = _cyclic({index: action for index, action in mine.items() if not _chooses(machine, action)})
             left = {index: action for index, action in mine.items() if index not in endless}
             failing = {index: machine.actions[index] for index in tests if machine.actions[index].role == role}
-            found |= _cyclic({**left, **failing})
+            found |= _cyclic({**left, **failing}, failing)
         more = {name for index, name in meets.items() if index in recurring and index not in found} - working
         if not more:
             return frozenset(found)
@@ -77,15 +78,23 @@ def _idle(machine: Machine, roles: Container[str]) -> list[int]:
             continue
         place = places[action.role][action.location]
         changed = {kinds[name] for name, _ in action.updates}
-        if place.kind in ("wait", "peek"):
+        if _chooses(machine, action):
+            found.append(index)
+        elif place.kind in ("wait", "peek"):
             found += [index] if dict(place.next_waits).get(place.barrier) == (0,) else []
         elif changed <= {*BARRIERS, "registers"} and (place.kind in ("local", "meet", "inside") or changed):
             found.append(index)
     return found
 
 
-def _cyclic(actions: Mapping[int, Action]) -> set[int]:
-    """Those of the actions of a role that lie on a cycle of them."""
+def _chooses(machine: Machine, action: Action) -> bool:
+    """It only makes a choice, or finds one that was made: nobody waits for that."""
+    roles = {role.name: role.locations for role in machine.roles}
+    return action.location is not None and roles[action.role][action.location].kind == "choice"
+
+
+def _cyclic(actions: Mapping[int, Action], through: Mapping[int, Action] | None = None) -> set[int]:
+    """Those of the actions of a role that lie on a cycle of them, on one through some of these if they are given."""
     after: dict[int | None, list[int | None]] = {}
     for action in actions.values():
         after.setdefault(action.location, []).append(action.target)
@@ -99,4 +108,15 @@ def _cyclic(actions: Mapping[int, Action]) -> set[int]:
                     seen.add(target)
                     todo.append(target)
         reached[start] = seen
-    return {index for index, action in actions.items() if action.location in reached[action.target]}
+    found = {index for index, action in actions.items() if action.location in reached[action.target]}
+    if through is None:
+        return found
+    tests = [action for index, action in through.items() if index in found]
+    return {
+        index
+        for index in found
+        if any(
+            test.location in reached[actions[index].target] and actions[index].location in reached[test.target]
+            for test in tests
+        )
+    }

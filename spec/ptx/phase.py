@@ -6,9 +6,18 @@ from typing import Any
 
 
 class Lineage:
-    """The identity shared by a PipelineState and all states advanced from it."""
+    """The identity shared by a PipelineState and all states advanced from it. asked: how closely somebody has looked at
+    the number of one of them: 0 not at all, RECURS as far as it recurs, EXACT at the number itself.
+    """
 
-    __slots__ = ()
+    __slots__ = ("asked",)
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+
+RECURS, EXACT = 1, 2
+"""What Lineage.asked says."""
 
 
 class Phase(int):
@@ -16,23 +25,30 @@ class Phase(int):
     the first. flipped: the state started in the producer's phase, or the bit was inverted since.
     """
 
-    lap: int
+    _lap: int
     lineage: Lineage
     flipped: bool
 
     def __new__(cls, lap: int, lineage: Lineage, flipped: bool) -> Phase:
         self = super().__new__(cls, lap & 1)
-        self.lap, self.lineage, self.flipped = lap, lineage, flipped
+        self._lap, self.lineage, self.flipped = lap, lineage, flipped
         return self
+
+    @property
+    def lap(self) -> int:
+        """The number of the phase that it stands for, which does not recur: a role that asks for it is remembered."""
+        if isinstance(self.lineage, Lineage):
+            self.lineage.asked = EXACT
+        return self._lap
 
     def __getnewargs__(self) -> tuple[int, Lineage, bool]:  # type: ignore[override]
         """What copies are made of, also of those that are pickled."""
-        return self.lap, self.lineage, self.flipped
+        return self._lap, self.lineage, self.flipped
 
     def __xor__(self, other: int) -> Any:
         """`phase ^ 1`: the phase before, or for a state that started in the producer's phase, the phase after."""
         if other == 1:
-            return Phase(self.lap + (1 if self.flipped else -1), self.lineage, not self.flipped)
+            return Phase(self._lap + (1 if self.flipped else -1), self.lineage, not self.flipped)
         return int(self) ^ other if other else self
 
 

@@ -1,0 +1,96 @@
+"""Where a role comes back to where it has been: what its future depends on, as a key, and the place that has it.
+
+At the head of an endless loop everything that the rest of the role can depend on is in the local variables of the
+frames on the stack, in the ghosts, and in which loop it is and after which answers it was entered, for what was chosen
+need not be in a variable. Where the role has yielded, its stack shows all of it, what was chosen included; so a loop is
+closed there too, at every operation that gives an answer and at the first one after a head.
+
+How closely the numbers of states and of iterations are looked at is found out: as little as nobody asks for. When
+somebody does after a loop was closed without them, the role is traced again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from types import FrameType
+from typing import Any
+
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.language.ghost import FAR, NO_LAP, Ghost, unfollowed
+from sm90_verify.spec.language.places import Watcher
+from sm90_verify.spec.language.snapshot import Snapshot, Unreadable, stages_of
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.phase import EXACT, Lineage
+
+
+class StartAgain(BaseException):
+    """More must be remembered than was: numbers, accesses that nothing has released, a state's laps."""
+
+
+class Closing:
+    """The places of one role.
+
+    counted: whether the number of an iteration is asked for. numbered: by stages, how closely those of states are.
+    laps: how far states are followed from barriers that they have not waited at, see Ghost.key. unread: what could not
+    be read where the role had yielded.
+    """
+
+    def __init__(self, watch: Watcher | None) -> None:
+        self.held = watch.held if watch is not None else None
+        self.counted, self.laps = False, 1
+        self.numbered: dict[int, int] = {}
+        self.places: dict[Hashable, int] = {}
+        self.unread: Unreadable | None = None
+        self._asked: list[tuple[Lineage, int]] = []
+
+    def begin(self) -> None:
+        """Called before each run of the role."""
+        self._asked = []
+
+    def of_head(self, frame: FrameType, tokens: dict[str, op.Token], ghost: Ghost) -> Hashable:
+        """What the future depends on where a role is in an iterator of its own, which `frame` has asked for more."""
+        snapshot = Snapshot(self.numbered, self.counted, tokens, self.held)
+        return snapshot.of(frame), self._states(snapshot, ghost)
+
+    def of_suspended(
+        self, generator: Any, operation: op.Operation, place: Source, tokens: dict[str, op.Token], ghost: Ghost
+    ) -> Hashable:
+        """The same where a role has yielded an operation; None if something on its stack cannot be read."""
+        snapshot = Snapshot(self.numbered, self.counted, tokens, self.held, suspended=True)
+        try:
+            return snapshot.of_suspended(generator), snapshot.of_value(operation, place), self._states(snapshot, ghost)
+        except Unreadable as error:
+            self.unread = error
+            return None
+
+    def _states(self, snapshot: Snapshot, ghost: Ghost) -> Hashable:
+        self.look_again()
+        for state in snapshot.states:
+            state.lineage.asked = 0
+            self._asked.append((state.lineage, stages_of(state)))
+        if EXACT in self.numbered.values():  # every number is told apart, so that none is too far
+            return ghost.key(snapshot.states, NO_LAP, NO_LAP)
+        return ghost.key(snapshot.states, self.laps)
+
+    def look_again(self) -> None:
+        """Starts again if somebody has asked for more of a state since it was last looked at."""
+        more = False
+        for lineage, stages in self._asked:
+            if lineage.asked > self.numbered.get(stages, 0):
+                self.numbered[stages], more = lineage.asked, True
+        if more:
+            raise StartAgain
+
+    def count_used(self) -> None:
+        """Somebody asks for the number of an iteration; until then loops close as if it did not exist."""
+        if not self.counted:
+            self.counted = True
+            raise StartAgain
+
+    def follow(self, wait: op.Wait, ghost: Ghost) -> None:
+        """Starts again where states must be followed further for a wait; raises Unfollowed where that has no end."""
+        if ghost.is_loose(wait):
+            if self.laps >= FAR or ghost.is_followed(wait):
+                raise unfollowed(wait.barrier)
+            self.laps *= 4
+            raise StartAgain
