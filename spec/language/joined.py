@@ -12,32 +12,36 @@ from dataclasses import replace
 
 from sm90_verify.spec.model.kernel import Node
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.groups import Held
 
 
-def joined(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The same program with every edge leading to the first of the nodes that cannot be told apart; the others are left
-    without a way to them. A program without choices stays as it is.
+def joined(nodes: Sequence[Node], holds: Sequence[Held]) -> tuple[Node, ...]:
+    """The same program with one node, the first, for all that cannot be told apart. A program without choices stays as
+    it is. holds: by node, what is in flight there.
     """
     if not any(isinstance(node.operation, op.Choose) for node in nodes):
         return tuple(nodes)
-    classes = _classes(nodes)
+    classes = _classes(nodes, holds)
     first: dict[int, int] = {}
     for index, found in enumerate(classes):
         first.setdefault(found, index)
+    numbers = {found: number for number, found in enumerate(first)}
     return tuple(
-        replace(node, successors={answer: first[classes[to]] for answer, to in node.successors.items()})
-        for node in nodes
+        replace(
+            nodes[index], successors={answer: numbers[classes[to]] for answer, to in nodes[index].successors.items()}
+        )
+        for index in first.values()
     )
 
 
-def _classes(nodes: Sequence[Node]) -> list[int]:
+def _classes(nodes: Sequence[Node], holds: Sequence[Held]) -> list[int]:
     """By node, the number of its class."""
     before: list[list[int]] = [[] for _ in nodes]
     for index, node in enumerate(nodes):
         for target in node.successors.values():
             before[target].append(index)
     numbers: dict[Hashable, int] = {}
-    classes = [numbers.setdefault(_alone(node), len(numbers)) for node in nodes]
+    classes = [numbers.setdefault((_alone(node), held), len(numbers)) for node, held in zip(nodes, holds, strict=True)]
     sizes = [0] * len(numbers)
     for found in classes:
         sizes[found] += 1

@@ -71,7 +71,7 @@ class RoleWalk:
         finally:
             object.__setattr__(self.pipeline, "_tracer", None)
             object.__setattr__(self.pipeline, "_cta", 0)
-        return joined(self.nodes)
+        return joined(self.nodes, self.holds)
 
     def count_used(self) -> None:
         """Called when the number of an iteration is asked for. Until then loops close as if it did not exist."""
