@@ -104,7 +104,7 @@ def test_a_copy_that_is_never_in_flight_is_no_race():
 
 
 def fences(mine, held=IDLE, spots=(NOWHERE,), strict=False):
-    checks = fence_checks("me", mine, held, [Bystander("other", AT, tuple(spots))], strict=strict)
+    checks = fence_checks("me", mine, held, [Bystander("other", AT, tuple(spots))], {}, strict=strict)
     return [places(check.when) for check in checks]
 
 

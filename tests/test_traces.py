@@ -98,8 +98,8 @@ def test_a_missing_fence_names_what_was_written(own):
     (finding,) = result.findings
     storing = "writer" if own else "other"
     assert finding.trace.because == (
-        "writer has not executed fence.proxy.async since its generic access to b, and the async-proxy read of c by "
-        f"{storing} goes through the async proxy"
+        "no fence.proxy.async comes between the generic access to b by writer and the async-proxy read of c by "
+        f"{storing}"
     )
 
 

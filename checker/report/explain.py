@@ -64,10 +64,12 @@ _TEXTS = {
     ),
     "missing-fence": (
         "Bytes written through the generic proxy reach an access through the async proxy without a proxy fence.",
-        "TMA and WGMMA read shared memory through the async proxy. Each thread that wrote with ordinary stores "
-        "must execute fence.proxy.async itself, before the barrier that lets the other one go on.",
-        "PTX ISA 8.6, 9.7.9.25.2 (async proxy), 9.7.13.4 (fence)",
-        "Write, fence.proxy.async by every writer, barrier, then the TMA store or WGMMA.",
+        "TMA and WGMMA read shared memory through the async proxy. A fence.proxy.async must lie on the way from each "
+        "ordinary store to them: after the store and before the access in causality order, by any thread. A fence that "
+        "is executed before the wait for the writer is not after the store. With strict, as CUTLASS does it: by the "
+        "writer, before the barrier that lets the other one go on.",
+        "PTX ISA 8.6, 9.7.9.25.2 (async proxy), 9.7.13.4 (fence), 8.9.5 (along the path)",
+        "Write, fence.proxy.async by every writer, barrier, then the TMA store or WGMMA; or barrier, then fence.",
     ),
     "exit-hazard": (
         "A CTA can finish while something still targets its shared memory; with strict, also while a store of its own "

@@ -85,9 +85,9 @@ class Pipeline(Verbs):
     barrier.cluster has shown that it runs.
     """
     strict: bool = False
-    """Demand a proxy fence between generic reads and the bulk copy that overwrites them, no store in flight at exit,
-    and that before an arrival in a phase somebody has seen the phase before complete, as the ISA does (9.7.13.15.4).
-    Without it, such an arrival is noted.
+    """Demand that who makes generic accesses executes the proxy fence, after reads that a bulk copy overwrites too; no
+    store in flight at exit; and that before an arrival in a phase somebody has seen the phase before complete, as the
+    ISA does (9.7.13.15.4). Without it, such an arrival is noted.
     """
 
     default_period: ClassVar[int] = 0

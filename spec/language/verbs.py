@@ -56,7 +56,9 @@ class Verbs:
         return self.created(op.Group("bulk_wait_read", _pending(pending, BULK_GROUPS)))
 
     def fence_proxy_async(self) -> op.Operation:
-        """fence.proxy.async: this thread's generic accesses before it are ordered before async accesses after it."""
+        """fence.proxy.async: generic accesses that are before it are ordered before async accesses that are after it,
+        those of its thread and those of others that barriers order so.
+        """
         return self.created(op.Fence("proxy_async"))
 
     def fence_mbarrier_init(self) -> op.Operation:

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sm90_verify.spec.model.machine import Check
+from sm90_verify.spec.model.proxies import Bare
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of
 from sm90_verify.spec.ptx.groups import Held
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.memory import Access, describe
-from sm90_verify.spec.ptx.needs import FENCED, FOUND, LANDED, ORDERED, OVER, TAKEN, UNTOUCHED
+from sm90_verify.spec.ptx.needs import FENCED, FENCED_WHERE_MADE, FOUND, LANDED, ORDERED, OVER, TAKEN, UNTOUCHED
 
 
 class Spot(NamedTuple):
@@ -58,7 +59,7 @@ class Bystander:
 
     def unfenced(self, access: Access, strict: bool) -> Told:
         """The role has a generic access that an async access needs a fence after, and has not executed one since; and
-        to what.
+        to what. (Accesses that have a bit are not among what a spot holds.)
         """
         key = (access, strict)
         if key not in self.known:
@@ -129,22 +130,29 @@ def race_checks(
     return _possible(checks)
 
 
-def fence_checks(role: str, access: Access, held: Held, others: Iterable[Bystander], *, strict: bool) -> list[Check]:
-    """An async-proxy access meets generic accesses that their thread has not fenced (PTX ISA 8.6, 9.7.9.25.2).
+def fence_checks(
+    role: str, access: Access, held: Held, others: Iterable[Bystander], bare: Bare, *, strict: bool
+) -> list[Check]:
+    """An async-proxy access meets generic accesses that no fence has followed (spec.ptx.needs): by where their role is,
+    or by their bit.
 
-    Every thread fences its own writes. strict: a generic read before an async write wants a fence too.
+    strict: every thread fences its own accesses, and a generic read before an async write wants a fence too.
     """
 
     if not access.wants_fence:
         return []
     checks = []
-    mine = describe(access)
+    mine, need = describe(access), FENCED_WHERE_MADE if strict else FENCED
     if own := needing_fence(held, access, strict):
-        because = FENCED.said(other=role, earlier=own[0].object, access=mine, role=role)
-        checks.append(Check(FENCED.property, TRUE, because, access.object))
+        because = need.said(other=role, earlier=own[0].object, access=mine, role=role)
+        checks.append(Check(need.property, TRUE, because, access.object))
     for other in others:
-        because = FENCED.said(other=other.name, earlier="{}", access=mine, role=role)
-        checks += _told_check(FENCED.property, other.unfenced(access, strict), because, access.object)
+        because = need.said(other=other.name, earlier="{}", access=mine, role=role)
+        checks += _told_check(need.property, other.unfenced(access, strict), because, access.object)
+    for (writer, earlier), bit in bare.items():
+        if earlier.overlaps(access):
+            because = need.said(other=writer, earlier=earlier.object, access=mine, role=role)
+            checks.append(Check(need.property, bit == 1, because, access.object))
     return _possible(checks)
 
 

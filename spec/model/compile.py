@@ -24,8 +24,9 @@ from sm90_verify.spec.model.flow import (
     waits_ahead,
 )
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
-from sm90_verify.spec.model.machine import Action, Location, Machine, Role
+from sm90_verify.spec.model.machine import Action, Location, LocationKind, Machine, Role
 from sm90_verify.spec.model.mbarriers import Signals
+from sm90_verify.spec.model.proxies import fences, is_seen, told_by_place
 from sm90_verify.spec.model.state_checks import check_of, state_checks
 from sm90_verify.spec.model.structure import structure_of
 from sm90_verify.spec.model.tick import Tick, unheard
@@ -121,7 +122,7 @@ class _Compiler:
                     node.source,
                     tuple(checks),
                     final=not node.successors,
-                    kind="meet" if meeting_of(program, node.operation) in self.closed else kind_of(node),
+                    kind=self._kind(program, node),
                     things=things_of(node),
                     barrier=barrier_of(node.operation),
                     parity=parity_of(node.operation),
@@ -159,6 +160,11 @@ class _Compiler:
             else:
                 self._take(program, node, index, index, self._ways(program, node))
         return Role(program.name, self.v.counters[program.name].name, (*locations, *inside), program.me.threads)
+
+    def _kind(self, program: Program, node: Node) -> LocationKind:
+        if is_seen(self.v.bare, program, node):
+            return "other"
+        return "meet" if meeting_of(program, node.operation) in self.closed else kind_of(node)
 
     def _take(
         self, program: Program, node: Node, at: int, entrance: int, ways: Iterable[Way], prefix: str = ""
@@ -240,7 +246,7 @@ class _Compiler:
         else:
             ways = [Way(TRUE, ())]
         illegal = (*self.unmet.by_signals(program, effects.signals), *self.unmet.by_copies(program, node))
-        updates = (*starts(self.v, effects), *writes(self.v, effects))
+        updates = (*starts(self.v, effects), *writes(self.v, effects), *fences(self.v.bare, program, node))
         return [
             way._replace(updates=(*way.updates, *updates), illegal=(*way.illegal, *illegal))
             if updates or illegal
@@ -269,8 +275,10 @@ class _Compiler:
                 assert_never(meets)
 
     def _bystander(self, program: Program) -> Bystander:
-        spots = [Spot(node.held, tuple(ahead)) for node, ahead in zip(program.nodes, soon(program), strict=True)]
-        spots += [Spot(node.held, ()) for node in program.nodes if blocks_inside(node.operation)]
+        held = [told_by_place(self.v.bare, program.name, node.held) for node in program.nodes]
+        spots = [Spot(one, tuple(ahead)) for one, ahead in zip(held, soon(program), strict=True)]
+        inside = (one for one, node in zip(held, program.nodes, strict=True) if blocks_inside(node.operation))
+        spots += [Spot(one, ()) for one in inside]
         return Bystander(program.name, self.v.counters[program.name], tuple(spots))
 
     def _exited(self, home: str | None, width: int) -> Expr:

@@ -91,10 +91,10 @@ class Program:
 class Rules(NamedTuple):
     """What is demanded beyond PTX, and what is taken for granted.
 
-    strict: a proxy fence between generic reads and the bulk copy that overwrites them, no store in flight at exit, and
-    nothing that is only noted without it (spec.model.properties). unobserved: the barriers on which an arrival in a
-    phase that follows one nobody has seen complete is no violation, though the ISA rules it out (9.7.13.15.4). met: all
-    CTAs have started, and met, before the roles begin.
+    strict: the proxy fence by who made the generic access, after a read that a bulk copy overwrites too; no store in
+    flight at exit; and nothing that is only noted without it (spec.model.properties). unobserved: the barriers on which
+    an arrival in a phase that follows one nobody has seen complete is no violation, though the ISA rules it out
+    (9.7.13.15.4). met: all CTAs have started, and met, before the roles begin.
     """
 
     strict: bool = False

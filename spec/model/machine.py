@@ -41,6 +41,7 @@ VariableKind = Literal[
     "holds",
     "flight",
     "pieces",
+    "bare",
     "arrived",
     "count",
     "met",
@@ -58,7 +59,8 @@ VariableKind = Literal[
 of a role: its location; of an mbarrier: its phase parity, the arrivals that are pending, the tx-count, the arrivals
 that it expects in a phase, whether it is initialised, and whether somebody has observed its last phase; of a role at an
 mbarrier: the phases that it has not seen, whether the barrier is initialised again since, and the age of its token; of
-a buffer: what it holds, the copy in flight into it, and how many pieces of that have landed; of a barrier of threads:
+a buffer: what it holds, the copy in flight into it, how many pieces of that have landed, and whether a generic write by
+a role has met no proxy fence since; of a barrier of threads:
 the threads that have arrived, the count that its generation was opened with, and where a role is at it; of a trip-count
 loop: whether its number of iterations is decided, and how many a role is behind; of a choice: what was chosen, by age,
 and how many a role is behind; of a CTA: its free registers; of a word: its value;

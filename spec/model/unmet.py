@@ -10,6 +10,7 @@ from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import Check
+from sm90_verify.spec.model.proxies import told_by_place
 from sm90_verify.spec.model.state_checks import check_of
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import operations as op
@@ -84,7 +85,8 @@ class Unmet:
             yield from race_checks(role, access, node.held, seen, self.v.flights, kinds.get(access))
             if access.space != "global" and access.cta != program.me.cta and access not in kinds:
                 yield from (check_of(part, access.object) for part in self._reaches(program, access.cta))
-            yield from fence_checks(role, access, node.held, others, strict=self.kernel.rules.strict)
+            held = told_by_place(self.v.bare, role, node.held)
+            yield from fence_checks(role, access, held, others, self.v.bare, strict=self.kernel.rules.strict)
         yield from live_checks(role, barriers_under(self.kernel.layout, node.operation), self.v.barriers)
         for access, tag in effects.expected:
             if tag is not None:

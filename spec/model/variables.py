@@ -11,6 +11,7 @@ from sm90_verify.spec.model.decisions import Shared, choices_kept, iterations_ke
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Variable, VariableKind
+from sm90_verify.spec.model.proxies import bare_writes
 from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
@@ -27,8 +28,8 @@ class Variables:
     """All variables, by what they stand for.
 
     counters: by role. barriers: by name, each part a variable or a constant. unseen, fresh, ages: ghosts by role and
-    barrier. tags, content: by buffer. copies: the variable in flight, the one that counts pieces, and who issues, by
-    kind of copy.
+    barrier. tags, content: by buffer. bare: by role and its generic write. copies: the variable in flight, the one that
+    counts pieces, and who issues, by kind of copy.
     """
 
     def __init__(self, kernel: Kernel, kept: int | None = None) -> None:
@@ -81,6 +82,7 @@ class Variables:
             for role in plan.token_roles
         }
         self._plan_copies()
+        self._plan_bare()
         self._plan_meetings()
         self._plan_shared()
         self._plan_registers()
@@ -188,6 +190,21 @@ class Variables:
             for key, (busy, _, _) in self.copies.items()
             for access in key.accesses
         ]
+
+    def _plan_bare(self) -> None:
+        self.bare = {
+            (role, access): self._new(
+                f"bare.{role}.{access.object}",
+                1,
+                0,
+                f"no proxy fence since {role} wrote {access.object}",
+                kind="bare",
+                of=access.object,
+                role=role,
+                ghost=True,
+            )
+            for role, access in bare_writes(self.kernel)
+        }
 
     def _tag(self, name: str, tag: Hashable) -> None:
         values = self.tags.setdefault(name, {})

@@ -115,6 +115,12 @@ class Effects(NamedTuple):
         return () if self.signal is None else (self.signal,)
 
     @property
+    def lets_go_on(self) -> bool:
+        """Somebody may go on because of it: a signal, a copy that will signal, an arrival at a barrier of threads."""
+        arrives = self.meets is not None and not isinstance(self.meets, op.ClusterWait)
+        return self.signal is not None or bool(self.lands) or arrives
+
+    @property
     def expected(self) -> list[tuple[Access, Hashable]]:
         """The reads that must find data of one tag; None is any data."""
         return [(one.access, tag) for one in self.begins if not one.access.write for tag in one.data]

@@ -46,12 +46,20 @@ TAKEN = Need("race", "{role} starts {access} while a bulk copy is still reading 
 """Copies out of these bytes have landed where they go."""
 FENCED = Need(
     "missing-fence",
+    "no fence.proxy.async comes between the generic access to {earlier} by {other} and {access} by {role}",
+)
+"""A proxy fence lies on the way from a generic write to an access through the async proxy: it is after the one and
+before the other in causality order, whichever thread executes it. PTX asks for a proxy fence to synchronize across
+proxies (8.6) and says of fence.proxy.async that it does so between these two (9.7.13.4, 9.7.9.25.2); where it has to be
+it says in 8.9.5, for aliases and their fence: along the base causality path from the one to the other.
+"""
+FENCED_WHERE_MADE = Need(
+    "missing-fence",
     "{other} has not executed fence.proxy.async since its generic access to {earlier}, and {access} by {role} goes "
     "through the async proxy",
 )
-"""Generic accesses are shown to the async proxy by the thread that made them. PTX (8.6, 9.7.9.25.2, 9.7.13.4) wants a
-proxy fence between the two, and has no rule (8.9.5) by which that of another thread would do; CUTLASS has it where the
-access was made, and so it is asked for here.
+"""The habit of CUTLASS, which `strict` asks for: who makes a generic access fences it before it lets others go on, and
+reads that a bulk copy overwrites want that fence too.
 """
 FOUND = Need("stale-read", "{role} reads {object} for {tag!r} and finds other data in it")
 """A read finds the data that it is for."""

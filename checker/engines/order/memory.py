@@ -3,8 +3,13 @@
 An access lasts from the event that starts it to the event that waits for its group (spec.ptx.groups); a bulk copy,
 until the phase that counts its bytes is known to be complete. The events of a run come in an order that agrees with
 happens-before, so it is enough to look back: what conflicts with an access and began before it must have ended before
-it in happens-before. A generic access that its thread has not fenced lasts until the fence, as far as async accesses
-are concerned.
+it in happens-before.
+
+Between a generic write and an async access, a proxy fence must be on the way. A clock counts, for each role, not only
+the events before now, but also those before a fence that is before now: a fence makes everything before it count, and
+who comes to know of the fence learns that with it. What shows a violation is a schedule in which fences that the write
+is not before come before it. With `strict`, a generic access that its thread has not fenced lasts until it has, as far
+as async accesses are concerned.
 """
 
 from __future__ import annotations
@@ -12,9 +17,9 @@ from __future__ import annotations
 from sm90_verify.engines.order import ctas, landing, signals
 from sm90_verify.engines.order.plan import Move, Use
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, RunState, Spans, join
+from sm90_verify.engines.order.state import NEVER, Spans, join
 from sm90_verify.spec.ptx.memory import Access, describe
-from sm90_verify.spec.ptx.needs import FENCED, FOUND, INSIDE, LANDED, ORDERED, OVER, TAKEN
+from sm90_verify.spec.ptx.needs import FENCED, FENCED_WHERE_MADE, FOUND, INSIDE, LANDED, ORDERED, OVER, TAKEN
 
 
 def access(run: Progress, role: int, move: Move) -> None:
@@ -36,7 +41,9 @@ def access(run: Progress, role: int, move: Move) -> None:
             spans.read, spans.began = max(spans.read, end), event
         if use.raw:
             state.raw[role][use.bytes] = None
-            if use.write:
+            if not run.plan.kernel.rules.strict:
+                spans.raw_write = event if use.write else spans.raw_write
+            elif use.write:
                 spans.raw_write = NEVER
             else:
                 spans.raw_read = NEVER
@@ -71,10 +78,20 @@ def fence(run: Progress, role: int, move: Move) -> None:
             if shown in move.shows and ends.get(role) == NEVER:
                 ends[role] = event
     if "accesses" in move.shows:
-        _fence_accesses(state, role, event)
+        _fence_accesses(run, role, event)
 
 
-def _fence_accesses(state: RunState, role: int, event: int) -> None:
+def _fence_accesses(run: Progress, role: int, event: int) -> None:
+    """Everything before this event has a fence after it, for whoever is after this event; by `strict`, what the thread
+    itself has accessed.
+    """
+    state = run.state
+    if not run.plan.kernel.rules.strict:
+        here = run.now(role)
+        here[run.plan.fenced :] = map(max, here[run.plan.fenced :], here[: run.roles])
+        here[role] = state.clock[role][role]
+        state.clock[role] = here
+        return
     for number in state.raw[role]:
         spans = state.regions[number][role]
         spans.raw_write = event if spans.raw_write == NEVER else spans.raw_write
@@ -113,7 +130,8 @@ def look_back(run: Progress, role: int, use: Use) -> None:
             loose = other != role and (known <= spans.loose_write or (use.write and known <= spans.loose_read))
             if known <= spans.write or (use.write and known <= spans.read) or loose:
                 _race(run, role, use, other, number, spans, known)
-            if use.asynchronous and (known <= spans.raw_write or (strict and use.write and known <= spans.raw_read)):
+            fenced = known if strict else clock[plan.fenced + other]
+            if use.asynchronous and (fenced <= spans.raw_write or (strict and use.write and known <= spans.raw_read)):
                 _missing_fence(run, role, use, other, number, spans, known)
         if use.write or number not in plan.taken:
             _must_have_landed(run, role, use, number)
@@ -176,15 +194,17 @@ def _consequences(run: Progress, role: int, use: Use, other: int, begun: int, be
 
 
 def _missing_fence(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> None:
-    wrote = known <= spans.raw_write
-    begun = spans.wrote if wrote else spans.began
+    strict = run.plan.kernel.rules.strict
+    wrote = known <= spans.raw_write or not strict
+    begun = (spans.wrote if wrote else spans.began) if strict else spans.raw_write
     names, earlier = run.plan.programs, _access_at(run, other, begun, number, write=wrote)
-    because = FENCED.said(
+    because = (FENCED_WHERE_MADE if strict else FENCED).said(
         other=names[other].name, earlier=earlier.object, access=describe(use.access), role=names[role].name
     )
     here = run.now(role)
     reached = here if known > begun or other == role else join(here, run.clock_at(other, begun + 1))
-    run.fail(FENCED.property, because, use.access.object, reached, (role, run.state.at[role]))
+    put_off = () if strict else run.not_before(other, begun)
+    run.fail(FENCED.property, because, use.access.object, reached, (role, run.state.at[role]), put_off=put_off)
 
 
 def _overruns(run: Progress, role: int, use: Use) -> None:

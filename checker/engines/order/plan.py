@@ -136,7 +136,8 @@ class MeetingUse(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole program. A clock has a component per role, then one per mbarrier, then one per meeting.
+    """The whole program. A clock has a component per role, then one per mbarrier, then one per meeting, then again one
+    per role (`fenced`).
 
     near: by region, the regions that share bytes with it, itself included, less those with which it never conflicts;
     taken: regions from which copies are taken.
@@ -162,5 +163,10 @@ class Plan:
         return self.kernel.programs
 
     @property
-    def width(self) -> int:
+    def fenced(self) -> int:
+        """Where in a clock those components begin that count, by role, the events before a proxy fence before now."""
         return len(self.programs) + len(self.barriers) + len(self.meetings)
+
+    @property
+    def width(self) -> int:
+        return self.fenced + len(self.programs)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from dataclasses import replace
 
 from sm90_verify.engines.order.plan import Plan
-from sm90_verify.engines.order.state import Clock, Failure, RunState
+from sm90_verify.engines.order.state import NEVER, Clock, Failure, RunState
 from sm90_verify.spec.model.properties import HALTING
 
 ALTERNATIVES = 4
@@ -41,6 +42,7 @@ class Progress(ABC):
             *state.done,
             *(barrier.stage + 1 for barrier in state.barriers),
             *(meeting.stage + 1 for meeting in state.meetings),
+            *state.done,
         ]
 
     # -- clocks
@@ -64,6 +66,18 @@ class Progress(ABC):
         clock[role] = event
         return clock
 
+    def not_before(self, role: int, event: int) -> tuple[int, ...]:
+        """By role, an event such that no earlier one of the role is after that event: the first that knows of it, or
+        the one by which the role came to know.
+        """
+        first = []
+        for other in range(self.roles):
+            clocks = [*self.state.history[other], self.state.clock[other]]
+            knows = bisect_right(clocks, event, key=lambda clock: clock[role])
+            first.append(max(0, knows - 1) if knows < len(clocks) else NEVER)
+        first[role] = event
+        return tuple(first)
+
     def node_of(self, role: int, event: int) -> int:
         """Where the role was, or is, when it executes one of its events."""
         if event == self.state.done[role]:
@@ -85,11 +99,24 @@ class Progress(ABC):
         beyond: Clock | None = None,
         astray: bool = False,
         late: tuple[int, int, int] | None = None,
+        put_off: tuple[int, ...] = (),
     ) -> None:
         """Keeps a violation. happened: this very run shows it, so that it is certain whatever else is wrong."""
         certain = happened or not self.diverged
         self._keep(
-            Failure(property, because, object, tuple(reached), step, stuck, tuple(beyond or ()), certain, astray, late)
+            Failure(
+                property,
+                because,
+                object,
+                tuple(reached),
+                step,
+                stuck,
+                tuple(beyond or ()),
+                certain,
+                astray,
+                late,
+                put_off,
+            )
         )
         if happened and property in HALTING:
             self.halted = because

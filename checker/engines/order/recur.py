@@ -53,7 +53,14 @@ class _Situation:
                 for m in state.meetings
             ),
             tuple(
-                tuple((role, *(rank(role, end) for end in _ends(spans))) for role, spans in sorted(region.items()))
+                tuple(
+                    (
+                        role,
+                        *(rank(role, end) for end in _ends(spans)),
+                        rank(self.run.plan.fenced + role, spans.raw_write),
+                    )
+                    for role, spans in sorted(region.items())
+                )
                 for region in state.regions
             ),
             tuple(
@@ -116,6 +123,7 @@ class _Situation:
         for region in state.regions:
             for role, spans in region.items():
                 marks[role].update(_ends(spans))
+                marks[run.plan.fenced + role].add(spans.raw_write)
         for flights in state.flights:
             for number, (stage, _, _) in flights.items():
                 marks[run.roles + number].add(stage)

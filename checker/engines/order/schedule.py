@@ -84,19 +84,33 @@ def show(machine: Machine, plan: Plan, failure: Failure) -> Violation | None:
 
 
 def _before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[tuple[int, RunEvent]]:
-    """The events of the run before a clock, with their numbers, in the order of the run; () is all of them."""
+    """The events of the run before a clock, with their numbers; () is all of them. They are in the order of the run,
+    but those that the failure puts off come last.
+    """
+    last: list[tuple[int, RunEvent]] = []
+    for index, event, who, number in _all_before(failure, reached, roles):
+        if failure.put_off and number >= failure.put_off[who]:
+            last.append((index, event))
+        else:
+            yield index, event
+    yield from last
+
+
+def _all_before(failure: Failure, reached: Sequence[int], roles: int) -> Iterable[tuple[int, RunEvent, int, int]]:
+    """Each with the role and the number of the event that it is, or for a copy that lands, that issued it."""
     issue: dict[int, int] = {}
     for index, event in enumerate(failure.log if reached else failure.log[: failure.length]):
         who, _, third, number = event
         if who >= 0:
             issue[who] = number
-            here = number < reached[who] if reached else True
+            here, made = number < reached[who] if reached else True, (who, number)
         else:
             issued = issue[~who]
+            made = ~who, issued
             here = (~who, issued, third) != failure.late
             here &= not reached or (issued < reached[~who] and number < reached[roles + third])
         if here:
-            yield index, event
+            yield index, event, *made
 
 
 def _step(plan: Plan, failure: Failure) -> RunEvent:

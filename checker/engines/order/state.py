@@ -1,7 +1,8 @@
 """What a run remembers, as plain data that can be copied: clocks, barriers, meetings, accesses, and what failed.
 
 A clock is a list with a component for each role (how many of its events are before), then one for each mbarrier and
-meeting (how many of its completions, inits and invals are before). A clock that is stored is never changed.
+meeting (how many of its completions, inits and invals are before), then one for each role again: how many of its
+events are before a proxy fence that is before. A clock that is stored is never changed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Failure:
 
     certain: so says the argument in engines.order. astray: it is only certain that roles do something else there than
     in the run, and what comes of that is open; beyond: what to run after the step, to see. late: (role, event,
-    barrier) of a copy that has not landed. given: after every setmaxnreg.dec so far. stuck: roles that can never run
+    barrier) of a copy that has not landed. put_off: by role, the first event that comes after all that may come before
+    it; () for the order of the run. given: after every setmaxnreg.dec so far. stuck: roles that can never run
     again. log, length: the run so far.
     """
 
@@ -41,6 +43,7 @@ class Failure:
     certain: bool = True
     astray: bool = False
     late: tuple[int, int, int] | None = None
+    put_off: tuple[int, ...] = ()
     given: tuple[int, ...] = ()
     log: Sequence[RunEvent] = field(default=(), repr=False, compare=False)
     length: int = 0
@@ -159,9 +162,9 @@ class MeetingState:
 
 @dataclass(slots=True)
 class Spans:
-    """One role's accesses of one region: when the last write, the last read, the last unfenced generic write and read,
-    and the last that was left without release end (NEVER: they have not); wrote, began: when the last write and read
-    began. -1 if there is none.
+    """One role's accesses of one region: when the last write, the last read, and the last that was left without release
+    end (NEVER: they have not); wrote, began: when the last write and read began. raw_write, raw_read: the last generic
+    write; with `strict`, when the role has fenced the last one, and read (NEVER: it has not). -1 if there is none.
     """
 
     write: int = -1

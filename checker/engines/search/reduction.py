@@ -12,7 +12,10 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
   - an access, fence or group operation that follows another one of the same role with nothing in between that another
     role can notice. Other roles count the accesses of the whole chain as about to start from its first location on
     (spec.model.accesses, `Spot.next`), so what conflicts with a later one is seen where the role stands at the first,
-    which is not prompt;
+    which is not prompt. Where the fences of other roles count (spec.model.proxies), the generic writes that set a bit
+    and the proxy fences that clear it are no such operations and never prompt, so that all their orders are visited.
+    All other prompt steps leave the bits alone, and of these only accesses and copies ask for them: made before a
+    fence of another role they find no fewer bits set, and made before a write that sets one they race with it;
   - a wait that passes, in the phase that it is meant for. Made later, it could be lapped, and somebody might find
     that the last phase was not observed; both are checked for a role that has only just passed its wait as if it
     still stood there (`Location.just_waited`), and the first location behind it is not prompt;

@@ -34,6 +34,7 @@ def agreement_candidates(model: TabledMachine) -> Iterable[Candidate]:
             yield Candidate("locations", graph.role.name, graph.counter < size)
     yield from _contents(model)
     yield from _written_by_one(model)
+    yield from _fenced(model)
     yield from _counters(model)
     yield from loop_candidates(model)
     yield from meeting_candidates(model)
@@ -58,6 +59,17 @@ def _contents(model: TabledMachine) -> Iterable[Candidate]:
             yield Candidate("contents", name, ~idle | lookup_all(writers[0].counter, tables[0], holds))
         elif 1 < len(writers) <= 3:
             yield from _latest(name, holds, idle, writers, tables, [name, *busy])
+
+
+def _fenced(model: TabledMachine) -> Iterable[Candidate]:
+    """Behind a proxy fence, no write that a role fences for others is without one, location by location."""
+    for variable in model.machine.of_kind("bare"):
+        for graph in model.graphs.values():
+            table = last_along(graph, 1, _Given([variable.name]))
+            for location, values in enumerate(table):
+                if values == frozenset((0,)):
+                    behind = (graph.counter != location) | (model.fields[variable.name] == 0)
+                    yield Candidate("fenced", f"{variable.name} at {graph.role.name}@{location}", behind)
 
 
 def _latest(
