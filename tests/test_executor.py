@@ -114,6 +114,7 @@ def test_warps_meet_before_what_one_of_them_does():
         ("executor.cu", ["-DRECORD"]),
         ("executor.cu", ["-DRECORD", "-DCLUSTER=2"]),
         ("bulk_groups.cu", []),
+        ("proxy_fences.cu", []),
     ],
 )
 def test_the_kernel_compiles(tmp_path, source, macros):
