@@ -34,6 +34,7 @@ STRONG_READ, STRONG_WRITE = (
 )
 WEAK_READ = Begun(WEAK_FLAG, "generic read", raw=True)
 ATOMIC, SUM = OVER._replace(strong=Strong("gpu")), OUT._replace(strong=Strong("gpu"))
+THERE, FROM = INTO._replace(cta=1), as_read(OUT, "async")
 
 MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.Init("full", 1), Effects(), "other"),
@@ -57,6 +58,14 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (
         op.Load(INTO, "full", 64, "t", 2),
         Effects((Begun(INTO, "async write", "landed"),), ((Copies(INTO, "full", 64, 2), "t"),)),
+        "load",
+    ),
+    (
+        op.Load(INTO, "full", 64, "t", read=FAST),
+        Effects(
+            (Begun(INTO, "async write", "landed"), Begun(FAST, "async read", "landed", ("t",))),
+            ((Copies(INTO, "full", 64, 1, FAST), "t"),),
+        ),
         "load",
     ),
     (op.Touch("read", (X,), ("t",)), Effects((Begun(X, "generic read", data=("t",), raw=True),)), "local"),
@@ -158,6 +167,15 @@ def test_every_record_and_kind_is_among_them():
         for name, values in kinds:
             told = {getattr(one, name) for one in OPERATIONS if type(one) is record}
             assert told == set(values) or record is op.Setmaxnreg
+
+
+def test_a_multicast_reads_its_source_once_and_until_it_has_landed_everywhere():
+    """9.7.9.25.4.1: one source; each destination has a copy of its own that takes its bytes from there."""
+    effects = effects_of(op.Load(INTO, "full", 64, "t", also=((THERE, "there"),), read=FROM))
+    begins = [("landed", INTO, ()), ("landed", THERE, ()), ("landed", FROM, ())]
+    assert [(one.until, one.access, one.data) for one in effects.begins] == begins
+    copies = (Copies(INTO, "full", 64, 1, FROM), "t"), (Copies(THERE, "there", 64, 1, FROM), "t")
+    assert effects.lands == copies
 
 
 def test_the_end_of_a_role_does_nothing():

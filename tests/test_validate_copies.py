@@ -249,3 +249,34 @@ class ToABox(Pipeline):
 def test_a_box_begins_anywhere_in_its_tensor():
     trace(ToABox())
     assert "a bulk store to out at address 1032" in refusal(ToABox(described=False))[0]
+
+
+class FromShared(Pipeline):
+    """A copy from shared memory of another CTA or with a mask, or from registers."""
+
+    cluster = "2x1"
+    of = 0
+    mask = False
+    space = "shared"
+    bytes = 64
+    full = barrier(arrivals=1)
+    a = tile(bytes=64)
+    source = tile(bytes="bytes")
+    kept = tile(bytes=64, space="registers")
+
+    @role(ctas=(0,), warps=1)
+    def one(self):
+        source = self.kept[0] if self.space == "registers" else self.source[0].on(self.of)
+        multicast = (0, 1) if self.mask else None
+        yield self.a[0].load(signals=self.full, source=source, multicast=multicast)
+
+
+def test_the_source_of_a_copy():
+    """9.7.9.25.4.1: .global, or .shared::cta without .multicast::cluster."""
+    trace(FromShared())
+    where = "it reads global memory, or shared memory of its own CTA"
+    assert refusal(FromShared(of=1))[0] == f"a bulk copy of cta1.source: {where}"
+    assert refusal(FromShared(space="registers"))[0].endswith(where)
+    what = "a multicast of cta0.source in shared memory: it reads global memory"
+    assert refusal(FromShared(mask=True))[0] == what
+    assert "a bulk copy of cta0.source of 32 bytes that signals 64" in refusal(FromShared(bytes=32))[0]

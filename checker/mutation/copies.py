@@ -24,7 +24,8 @@ def of_load(load: op.Load, near: Neighbours) -> Iterator[Variation]:
                 (write, barrier), *also = [
                     (access._replace(stop=access.start + bytes), name) for access, name in one.destinations
                 ]
-                return (replace(one, bytes=bytes, write=write, barrier=barrier, also=tuple(also)),)
+                read = None if one.read is None else one.read._replace(stop=one.read.start + bytes)
+                return (replace(one, bytes=bytes, write=write, barrier=barrier, also=tuple(also), read=read),)
 
             yield Variation("bytes", f"{load.bytes} -> {bytes}", resized)
     if load.pieces == 1 and load.bytes % (2 * BULK_ALIGNMENT) == 0:
@@ -32,6 +33,9 @@ def of_load(load: op.Load, near: Neighbours) -> Iterator[Variation]:
     yield Variation("tag", "other data", _with_other_tag, wide=True)
     for text, move in other_buffers(load.write.object, near):
         yield Variation("buffer", text, _reloading(near, None, move), wide=True)
+    if load.read is not None:
+        for text, move in other_buffers(load.read.object, near):
+            yield Variation("buffer", f"{text} for its source", _from_elsewhere(near, move), wide=True)
     for text, move in other_barriers(load.barrier, near):
         yield Variation(array_or_stage(text), text, _reloading(near, move, None), wide=True)
     if load.also:
@@ -42,6 +46,14 @@ def of_load(load: op.Load, near: Neighbours) -> Iterator[Variation]:
             return (replace(one, write=one.also[0][0], barrier=one.also[0][1], also=one.also[1:]),)
 
         yield Variation("mask", "without the first CTA", without_first, wide=True)
+
+
+def _from_elsewhere(near: Neighbours, move: ToNeighbour) -> Rewrite:
+    def rewrite(one: op.Operation) -> tuple[op.Operation, ...]:
+        assert isinstance(one, op.Load) and one.read is not None
+        return (replace(one, read=near.moved(one.read, move(one.read.object))),)
+
+    return rewrite
 
 
 def _with_other_tag(one: op.Operation) -> tuple[op.Operation, ...]:

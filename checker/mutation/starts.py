@@ -32,7 +32,9 @@ def _a_stage_on(operation: op.Operation, near: Neighbours) -> op.Operation:
         case op.Wait() | op.Arrive() | op.Transaction():
             return changed(operation, barrier=near.shifted(operation.barrier, 1))
         case op.Load():
-            return near.reloaded(operation, lambda name: near.shifted(name, 1), lambda name: near.shifted(name, 1))
+            moved = near.reloaded(operation, lambda name: near.shifted(name, 1), lambda name: near.shifted(name, 1))
+            read = None if moved.read is None else near.moved(moved.read, near.shifted(moved.read.object, 1))
+            return replace(moved, read=read)
         case op.Touch():
             accesses = tuple(near.moved(one, near.shifted(one.object, 1)) for one in operation.accesses)
             return replace(operation, accesses=accesses)

@@ -269,6 +269,8 @@ class _Lowering:
         start, size = self.bytes_of(operation.write)
         if size != operation.bytes:
             raise SpecError(f"{operation.write.object} has {size} bytes, and the copy {operation.bytes}")
+        if operation.read is not None:
+            raise SpecError(f"the executor has no copy from {operation.read.object}: it reads data of its own")
         mask = 0
         if operation.also:
             mask = sum(1 << access.cta for access, _ in operation.destinations)

@@ -45,10 +45,13 @@ class Tile:
         tag: Hashable = None,
         pieces: int = 1,
         multicast: Sequence[int] | None = None,
+        source: Tile | None = None,
     ) -> op.Operation:
         """TMA or cp.async.bulk into this buffer, whose `bytes` are signalled on a barrier, in one or more pieces.
 
         multicast: the CTAs of the mask (.multicast::cluster); each gets the bytes, and the signal, at the same place.
+        source: a buffer in global memory, or in the CTA's own shared memory, that is read until the copy has landed;
+        None is global memory that nobody writes.
         """
         count = number(self.bytes if bytes is None else bytes, "bytes of a bulk copy")
         number(pieces, "pieces of a bulk copy", least=1)
@@ -67,7 +70,8 @@ class Tile:
             raise SpecError(f"a multicast to {list(multicast)}: name at least one CTA, each once")
         else:
             (write, barrier), *also = [(self.on(cta)._first(count), signals.on(cta).name) for cta in multicast]
-        return self._owner.created(op.Load(write, barrier, count, self._tag(tag), pieces, tuple(also)))
+        read = None if source is None else as_read(one_tile(source).access, "async")
+        return self._owner.created(op.Load(write, barrier, count, self._tag(tag), pieces, tuple(also), read))
 
     def _first(self, count: int) -> Access:
         return self.access._replace(stop=self.access.start + count, write=True, proxy="async")

@@ -52,7 +52,7 @@ def wrong_with(operation: op.Operation | None, program: Program, programs: Seque
     if isinstance(operation, op.Store):
         wrong += _wrong_with_store(operation)
     if isinstance(operation, op.Load):
-        wrong += _wrong_with_load(operation)
+        wrong += _wrong_with_load(operation, program.me.cta)
     if effects.word is not None:
         wrong.append(_wrong_order(effects.word))
     if effects.ends is not None and effects.ends.pending >= (most := MOST_GROUPS[effects.ends.groups]):
@@ -101,12 +101,18 @@ def _wrong_copies(copies: Copies) -> str:
     return next(filter(None, found), "")
 
 
-def _wrong_with_load(load: op.Load) -> Iterator[str]:
-    """A mask has one bit for each CTA, and what TMA writes lies in shared memory."""
+def _wrong_with_load(load: op.Load, cta: int) -> Iterator[str]:
+    """A mask has one bit for each CTA, what TMA writes lies in shared memory, and what it reads in global memory, or
+    without a mask in the CTA's own (9.7.9.25.4.1).
+    """
+    if load.read is not None and load.read.space != "global":
+        if load.read.space != "shared" or load.read.cta != cta:
+            yield f"a bulk copy of {load.read.object}: it reads global memory, or shared memory of its own CTA"
+        if load.also:
+            yield f"a multicast of {load.read.object} in shared memory: it reads global memory"
     ctas = [access.cta for access, _ in load.destinations]
-    for cta in ctas:
-        if ctas.count(cta) > 1:
-            yield f"a multicast to CTA {cta} twice: name each CTA once"
+    for twice in (one for one in ctas if ctas.count(one) > 1):
+        yield f"a multicast to CTA {twice} twice: name each CTA once"
     for access, _ in load.destinations:
         if access.space != "shared":
             yield f"a bulk copy that signals a barrier goes to {access.object} in {access.space} memory: use shared"

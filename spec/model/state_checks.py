@@ -29,7 +29,7 @@ def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:
         for key, (busy, _, _) in v.copies.items():
             for access in key.accesses:
                 ended = gone.get(v.kernel.cluster.home(access.cta), TRUE)
-                if not is_false(ended):
+                if access.space == "shared" and not is_false(ended):
                     because = in_flight_at_exit(access, v.kernel.cluster.size)
                     yield Check(LANDED_AT_EXIT.property, ended & (busy != 0), because, access.object)
         finished = all_of(gone.values())

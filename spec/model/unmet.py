@@ -54,7 +54,7 @@ class Unmet:
                 yield SHOWN_TO_COPIES.unmet(when, role=program.name, barrier=key.barrier, other=name)
             for access in key.accesses:
                 yield from self._runs_over(key.bytes, access)
-                if access.cta != program.me.cta:
+                if access.space == "shared" and access.cta != program.me.cta:
                     yield from self._not_begun(access.cta)
 
     def by_threads_apart(self, program: Program, node: Node, sync: op.NamedSync) -> Iterator[Illegal]:

@@ -42,7 +42,7 @@ class Begun(NamedTuple):
 class Copies(NamedTuple):
     """Bulk copies of one size into one buffer that signal one barrier, piece by piece: alike but for what they bring.
 
-    read: the shared memory that they are taken from, if it is that of a CTA and not global memory.
+    read: what they are taken from, unless it is global memory that nobody writes.
     """
 
     write: Access
@@ -206,9 +206,13 @@ def _lifetime(operation: op.Init | op.Inval) -> Effects:
 
 
 def _load(load: op.Load) -> Effects:
-    copies = [Copies(write, barrier, load.bytes, load.pieces) for write, barrier in load.destinations]
-    begins = tuple(Begun(one.write, "async write", "landed") for one in copies)
-    return Effects(begins, tuple((one, load.tag) for one in copies))
+    """What a copy brings from shared memory is what must be there; of global memory it is not known."""
+    copies = [Copies(write, barrier, load.bytes, load.pieces, load.read) for write, barrier in load.destinations]
+    begins = [Begun(one.write, "async write", "landed") for one in copies]
+    if load.read is not None:
+        found = (load.tag,) if load.read.space == "shared" else ()
+        begins.append(Begun(load.read, "async read", "landed", found))
+    return Effects(tuple(begins), tuple((one, load.tag) for one in copies))
 
 
 def _word(operation: op.OnWord) -> Effects:

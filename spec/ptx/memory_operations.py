@@ -19,11 +19,12 @@ FenceKind: TypeAlias = Literal["proxy_async", "mbarrier_init"]
 
 @dataclass(frozen=True)
 class Load(Yielded):
-    """cp.async.bulk{.tensor} global -> shared: written at any later time, in `pieces`, then complete_tx on the barrier.
+    """cp.async.bulk{.tensor} global -> shared, or cp.async.bulk of the CTA's own shared memory to that of the cluster:
+    written at any later time, in `pieces`, then complete_tx on the barrier.
 
     bytes: those that it signals in each CTA, a multiple of `pieces`. tag: of the data that it brings. also: with
     .multicast::cluster, the same bytes of the other CTAs of the mask and the barriers that they signal; in each CTA the
-    copy lands at a time of its own.
+    copy lands at a time of its own. read: the source, once for all of them; None: global memory that nobody writes.
     """
 
     write: Access
@@ -32,6 +33,7 @@ class Load(Yielded):
     tag: Hashable
     pieces: int = 1
     also: tuple[tuple[Access, str], ...] = ()
+    read: Access | None = None
 
     @property
     def destinations(self) -> tuple[tuple[Access, str], ...]:

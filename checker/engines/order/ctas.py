@@ -51,7 +51,7 @@ def role_ends(run: Progress, role: int) -> None:
 
 def look_at_flight(run: Progress, access: Access, barrier: int, stage: int, role: int, event: int) -> None:
     """The roles of a CTA have ended: every copy into it must be known to have landed."""
-    if not _is_gone(run, access.cta):
+    if access.space != "shared" or not _is_gone(run, access.cta):
         return
     ends = _exit(run, access.cta)
     if ends[run.roles + barrier] > stage:

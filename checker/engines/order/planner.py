@@ -193,8 +193,7 @@ class _Planner:
 
     def _plain(self, program: Program, node: Node, operation: op.Operation) -> Move:
         effects = effects_of(operation)
-        lands = {access: self.numbers[one.barrier] for one, _ in effects.lands for access in one.accesses}
-        uses = tuple(self._used(program, begun, lands) for begun in effects.begins)
+        uses = tuple(self._used(program, *pair) for begun in effects.begins for pair in self._landing(begun, effects))
         leaves = tuple(self._leave(*pair) for pair in effects.left)
         if effects.waits is not None:
             number, phase = self.numbers[effects.waits.barrier], effects.waits.phase
@@ -228,7 +227,12 @@ class _Planner:
         kind, far, alike = _signal(signal)
         return Move(kind, node, thing=self.numbers[signal.barrier], far=far, operation=alike, uses=uses, leaves=leaves)
 
-    def _used(self, program: Program, begun: Begun, lands: dict[Access, int]) -> Use:
+    def _landing(self, begun: Begun, effects: Effects) -> Iterable[tuple[Begun, int]]:
+        """With the barriers that tell when the copies have landed that make the access; a source may have several."""
+        lands = [self.numbers[one.barrier] for one, _ in effects.lands if begun.access in one.accesses]
+        return ((begun, number) for number in lands or [-1])
+
+    def _used(self, program: Program, begun: Begun, lands: int) -> Use:
         access = begun.access
         return Use(
             self._region(access, TAKEN if begun.until == "landed" and not access.write else ""),
@@ -237,7 +241,7 @@ class _Planner:
             access,
             access.cta if access.space != "global" and access.cta != program.me.cta else -1,
             begun.until in ("mma_group", "bulk_group"),
-            lands.get(access, -1),
+            lands,
             begun.raw,
         )
 
