@@ -17,7 +17,7 @@ from sm90_verify.spec.model.flow import blocks_inside, is_local, kind_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Threads
 from sm90_verify.spec.model.layout import Layout, Region, WordValues
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import NOTHING, Begun, Copies, Effects, Ends, effects_of
+from sm90_verify.spec.ptx.effects import NOTHING, Acquired, Begun, Copies, Effects, Ends, effects_of
 from sm90_verify.spec.ptx.fits import fields_of
 from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.memory import WIDER, Access, Strong, as_read, as_write
@@ -34,7 +34,7 @@ STRONG_READ, STRONG_WRITE = (
 )
 WEAK_READ = Begun(WEAK_FLAG, "generic read", raw=True)
 ATOMIC, SUM = OVER._replace(strong=Strong("gpu")), OUT._replace(strong=Strong("gpu"))
-THERE, FROM = INTO._replace(cta=1), as_read(OUT, "async")
+THERE, FROM, MAP = INTO._replace(cta=1), as_read(OUT, "async"), as_read(OUT, "tensormap")
 
 MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.Init("full", 1), Effects(), "other"),
@@ -68,6 +68,19 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
         ),
         "load",
     ),
+    (
+        op.Load(INTO, "full", 64, "t", tensormap=MAP),
+        Effects(
+            (Begun(INTO, "async write", "landed"), Begun(MAP, "tensormap read", "landed")),
+            ((Copies(INTO, "full", 64, 1, None, MAP), "t"),),
+        ),
+        "load",
+    ),
+    (
+        op.Store((FAST,), ("t",), tensormap=MAP),
+        Effects((Begun(FAST, "async read", "bulk_group", ("t",)), Begun(MAP, "tensormap read", "bulk_group"))),
+        "local",
+    ),
     (op.Touch("read", (X,), ("t",)), Effects((Begun(X, "generic read", data=("t",), raw=True),)), "local"),
     (op.Touch("write", (OVER,), ("t",)), Effects((Begun(OVER, "generic write", data=("t",), raw=True),)), "local"),
     (op.Touch("mma", (FAST,), ("t",)), Effects((Begun(FAST, "async read", "mma_group", ("t",)),)), "local"),
@@ -100,6 +113,26 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.Group("bulk_wait", 1), Effects(ends=Ends("bulk", 1)), "local"),
     (op.Group("bulk_wait_read", 1), Effects(ends=Ends("bulk", 1, reads=True)), "local"),
     (op.Fence("proxy_async"), Effects(shows=("accesses", "inits_to_copies")), "local"),
+    (op.MapFence("release", "cta"), Effects(shows=("maps",)), "local"),
+    (op.MapFence("release", "cluster"), Effects(shows=("maps", "maps_to_ctas")), "local"),
+    (op.MapFence("release", "gpu"), Effects(shows=("maps", "maps_to_ctas")), "local"),
+    (op.MapFence("release", "sys"), Effects(shows=("maps", "maps_to_ctas")), "local"),
+    (op.MapFence("acquire", "cta", MAP), Effects(acquires=Acquired(MAP, False)), "local"),
+    (op.MapFence("acquire", "gpu", MAP), Effects(acquires=Acquired(MAP, True)), "local"),
+    *(
+        (
+            op.CopyMap(X, as_write(OUT, "generic"), "t", scope),
+            Effects(
+                (
+                    Begun(X, "generic read", data=("t",), raw=True),
+                    Begun(as_write(OUT, "generic"), "generic write", data=("t",), raw=True),
+                ),
+                shows=("maps",) if scope == "cta" else ("maps", "maps_to_ctas"),
+            ),
+            "local",
+        )
+        for scope in ("cta", "cluster", "gpu", "sys")
+    ),
     (op.Fence("mbarrier_init"), Effects(shows=("inits_to_copies", "inits_to_ctas")), "local"),
     (op.NamedSync(1, 64), Effects(orders="release"), "other"),
     (op.NamedSync(1, 64, blocks=False), Effects(orders="release"), "other"),

@@ -20,7 +20,10 @@ class Overwrites(Pipeline):
     @role(warps=1)
     def warp(self):
         yield self.map.write() if self.is_map else self.y.write()
-        if self.fence:
+        if self.fence and self.is_map:
+            yield self.fence_proxy_tensormap_release()
+            yield self.fence_proxy_tensormap_acquire(self.map)
+        elif self.fence:
             yield self.fence_proxy_async()
         yield self.x.store(to=self.y, tensormap=self.map) if self.is_map else self.x.store(to=self.y)
         yield self.bulk_commit()
@@ -30,7 +33,9 @@ class Overwrites(Pipeline):
 @pytest.mark.parametrize("engine", ["search", "order"])
 @pytest.mark.parametrize("is_map", [True, False])
 def test_the_proxies_meet_in_global_memory_too(is_map, engine):
-    """8.6 makes no difference between state spaces, and fence.proxy.async without one is for all of them."""
+    """8.6 makes no difference between state spaces, and fence.proxy.async without one is for all of them; a tensormap
+    is read through a proxy of its own (9.7.13.4).
+    """
     assert check(Overwrites(is_map=is_map), engine=engine).verdict == "proved"
     result = check(Overwrites(is_map=is_map, fence=False), engine=engine)
     assert [finding.id for finding in result.findings if finding.verdict == "violated"] == ["missing-fence"]

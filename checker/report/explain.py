@@ -67,7 +67,8 @@ _TEXTS = {
         "TMA and WGMMA read shared memory through the async proxy. A fence.proxy.async must lie on the way from each "
         "ordinary store to them: after the store and before the access in causality order, by any thread. A fence that "
         "is executed before the wait for the writer is not after the store. With strict, as CUTLASS does it: by the "
-        "writer, before the barrier that lets the other one go on.",
+        "writer, before the barrier that lets the other one go on. A tensormap that the kernel writes is read through "
+        "a proxy of its own: fence.proxy.tensormap, .release by the writer and then .acquire by the user.",
         "PTX ISA 8.6, 9.7.9.25.2 (async proxy), 9.7.13.4 (fence), 8.9.5 (along the path)",
         "Write, fence.proxy.async by every writer, barrier, then the TMA store or WGMMA; or barrier, then fence.",
     ),

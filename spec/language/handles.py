@@ -46,12 +46,13 @@ class Tile:
         pieces: int = 1,
         multicast: Sequence[int] | None = None,
         source: Tile | None = None,
+        tensormap: Tile | None = None,
     ) -> op.Operation:
         """TMA or cp.async.bulk into this buffer, whose `bytes` are signalled on a barrier, in one or more pieces.
 
         multicast: the CTAs of the mask (.multicast::cluster); each gets the bytes, and the signal, at the same place.
         source: a buffer in global memory, or in the CTA's own shared memory, that is read until the copy has landed;
-        None is global memory that nobody writes.
+        None is global memory that nobody writes. tensormap: the one that describes the copy, if the kernel writes it.
         """
         count = number(self.bytes if bytes is None else bytes, "bytes of a bulk copy")
         number(pieces, "pieces of a bulk copy", least=1)
@@ -71,7 +72,8 @@ class Tile:
         else:
             (write, barrier), *also = [(self.on(cta)._first(count), signals.on(cta).name) for cta in multicast]
         read = None if source is None else as_read(one_tile(source).access, "async")
-        return self._owner.created(op.Load(write, barrier, count, self._tag(tag), pieces, tuple(also), read))
+        described = _described_by(tensormap)
+        return self._owner.created(op.Load(write, barrier, count, self._tag(tag), pieces, tuple(also), read, described))
 
     def _first(self, count: int) -> Access:
         return self.access._replace(stop=self.access.start + count, write=True, proxy="async")
@@ -116,12 +118,23 @@ class Tile:
     def _strong(self, scope: Scope) -> Strong:
         return Strong(one_of(scope, WIDER, "a scope"), self._owner._cta)
 
+    def tensormap_replace(self, tag: Hashable = None) -> op.Operation:
+        """tensormap.replace, of this tensormap in shared or global memory: an ordinary write."""
+        return self.write(tag)
+
+    def tensormap_cp_fenceproxy(self, source: Tile, tag: Hashable = None, scope: Scope = "gpu") -> op.Operation:
+        """tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release: this tensormap in global memory is
+        written from `source`, and released to whoever acquires it in the scope.
+        """
+        read = as_read(one_tile(source).access, "generic")
+        return self._owner.created(op.CopyMap(read, as_write(self.access, "generic"), self._tag(tag), scope))
+
     def store(self, to: Tile | None = None, tag: Hashable = None, tensormap: Tile | None = None) -> op.Operation:
         """TMA store of this buffer: reads it and its tensormap, then writes `to`, until its bulk group is waited
         for.
         """
         destination = None if to is None else as_write(one_tile(to).access, "async")
-        described = None if tensormap is None else as_read(one_tile(tensormap).access, "async")
+        described = _described_by(tensormap)
         reads = (as_read(self.access, "async"),)
         return self._owner.created(op.Store(reads, (self._tag(tag),), destination, described))
 
@@ -172,6 +185,10 @@ class Array:
 
     def __bool__(self) -> bool:
         raise SpecError(f"{self.name} has no truth value: a role can only ask for what it was given or has waited for")
+
+
+def _described_by(tensormap: object) -> Access | None:
+    return None if tensormap is None else as_read(one_tile(tensormap).access, "tensormap")
 
 
 def one_tile(handle: object) -> Tile:

@@ -61,6 +61,14 @@ class Verbs:
         """
         return self.created(op.Fence("proxy_async"))
 
+    def fence_proxy_tensormap_release(self, scope: Scope = "gpu") -> op.Operation:
+        """fence.proxy.tensormap::generic.release: tensormaps that this thread has written can be acquired."""
+        return self.created(op.MapFence("release", scope))
+
+    def fence_proxy_tensormap_acquire(self, map: Tile, scope: Scope = "gpu") -> op.Operation:
+        """fence.proxy.tensormap::generic.acquire: this thread uses the tensormap as it has been released."""
+        return self.created(op.MapFence("acquire", scope, as_read(one_tile(map).access, "tensormap")))
+
     def fence_mbarrier_init(self) -> op.Operation:
         """fence.mbarrier_init.release.cluster."""
         return self.created(op.Fence("mbarrier_init"))

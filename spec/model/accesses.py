@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sm90_verify.spec.model.machine import Check
-from sm90_verify.spec.model.proxies import Bare
+from sm90_verify.spec.model.proxies import Bare, Edited
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of
 from sm90_verify.spec.ptx.groups import Held
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.memory import Access, describe
-from sm90_verify.spec.ptx.needs import FENCED, FENCED_WHERE_MADE, FOUND, LANDED, ORDERED, OVER, TAKEN, UNTOUCHED
+from sm90_verify.spec.ptx.needs import FENCED, FENCED_WHERE_MADE, FOUND, LANDED, MAPPED, ORDERED, OVER, TAKEN, UNTOUCHED
 
 
 class Spot(NamedTuple):
@@ -154,6 +154,17 @@ def fence_checks(
             because = need.said(other=writer, earlier=earlier.object, access=mine, role=role)
             checks.append(Check(need.property, bit == 1, because, access.object))
     return _possible(checks)
+
+
+def map_checks(role: str, access: Access, edited: Edited) -> list[Check]:
+    """A tensormap is used that somebody has written, and the role has not acquired as it was released then."""
+    if access.proxy != "tensormap":
+        return []
+    return [
+        Check(MAPPED.property, field != 0, MAPPED.said(role=role, map=access.object, other=writer), access.object)
+        for (writer, earlier, user), field in edited.items()
+        if user == role and earlier.overlaps(access)
+    ]
 
 
 def _told_check(property: str, told: Told, because: str, object: str) -> list[Check]:

@@ -26,7 +26,7 @@ from sm90_verify.spec.model.flow import (
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Action, Location, LocationKind, Machine, Role
 from sm90_verify.spec.model.mbarriers import Signals
-from sm90_verify.spec.model.proxies import fences, is_seen, told_by_place
+from sm90_verify.spec.model.proxies import edits, fences, is_seen, told_by_place
 from sm90_verify.spec.model.state_checks import check_of, state_checks
 from sm90_verify.spec.model.structure import structure_of
 from sm90_verify.spec.model.tick import Tick, unheard
@@ -67,6 +67,7 @@ class _Compiler:
         self.actions: list[Action] = []
         self.names: set[str] = set()
         self.v = Variables(kernel, kept)
+        self.homes = {program.name: program.home for program in kernel.programs}
         self.signals = Signals(self.v)
         self.causality = Causality(self.v) if is_needed(kernel) else None
         self.closed = closed_meetings(kernel.programs)
@@ -162,7 +163,8 @@ class _Compiler:
         return Role(program.name, self.v.counters[program.name].name, (*locations, *inside), program.me.threads)
 
     def _kind(self, program: Program, node: Node) -> LocationKind:
-        if is_seen(self.v.bare, program, node):
+        edits_maps = any(edits(self.v.edited, self.homes, program, node))
+        if is_seen(self.v.bare, program, node) or edits_maps:
             return "other"
         return "meet" if meeting_of(program, node.operation) in self.closed else kind_of(node)
 
@@ -246,7 +248,8 @@ class _Compiler:
         else:
             ways = [Way(TRUE, ())]
         illegal = (*self.unmet.by_signals(program, effects.signals), *self.unmet.by_copies(program, node))
-        updates = (*starts(self.v, effects), *writes(self.v, effects), *fences(self.v.bare, program, node))
+        shown = (*fences(self.v.bare, program, node), *edits(self.v.edited, self.homes, program, node))
+        updates = (*starts(self.v, effects), *writes(self.v, effects), *shown)
         return [
             way._replace(updates=(*way.updates, *updates), illegal=(*way.illegal, *illegal))
             if updates or illegal

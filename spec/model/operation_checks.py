@@ -15,10 +15,9 @@ from sm90_verify.spec.ptx.limits import (
     COUNT_LIMIT,
     MATRIX_ALIGNMENT,
     MMA_GROUPS,
-    TENSORMAP_ALIGNMENT,
-    TENSORMAP_BYTES,
     WARPGROUP,
     misaligned_copy,
+    misplaced_tensormap,
 )
 from sm90_verify.spec.ptx.mbarrier import TX_WIDTH
 from sm90_verify.spec.ptx.memory import Access, Strong, describe
@@ -41,7 +40,7 @@ def wrong_with(operation: op.Operation | None, program: Program, programs: Seque
         what = f"{effects.signal.count} threads that expect {effects.signal.expect} bytes each"
         return f"{what}: a tx-count has {COUNT_LIMIT} at most"
     if not effects.begins and not effects.lands and effects.commits is None and effects.ends is None:
-        return ""
+        return next(_misplaced_tensormaps(operation), "")
     wrong = [_outside(access, shape) for access in effects.accesses]
     wrong += [_unlike(begun, operation) for begun in effects.begins]
     wrong += [_not_of(access.strong, program) for access in effects.accesses if access.strong is not None]
@@ -49,8 +48,10 @@ def wrong_with(operation: op.Operation | None, program: Program, programs: Seque
     sources = [one.access for one in effects.begins if one.until == "bulk_group" and one.data]
     for name, start, stop in _in_one_piece(sources):
         wrong.append(misaligned_copy("a bulk store of", name, start, stop - start))
-    if isinstance(operation, op.Store):
-        wrong += _wrong_with_store(operation)
+    wrong += _misplaced_tensormaps(operation)
+    if isinstance(operation, op.Store) and operation.destination is not None and operation.tensormap is None:
+        to = operation.destination  # that a tensormap describes may begin anywhere in its tensor
+        wrong.append(misaligned_copy("a bulk store to", to.object, to.start, BULK_ALIGNMENT))
     if isinstance(operation, op.Load):
         wrong += _wrong_with_load(operation, program.me.cta)
     if effects.word is not None:
@@ -92,7 +93,7 @@ def _wrong_copies(copies: Copies) -> str:
         return f"a bulk copy that signals {copies.bytes} bytes: a tx-count has {COUNT_LIMIT} at most"
     if copies.pieces < 1 or copies.bytes % copies.pieces:
         return f"a bulk copy of {copies.bytes} bytes in {copies.pieces} pieces: use a number that divides the bytes"
-    sides = [("a bulk copy to" if one.write else "a bulk copy of", one) for one in copies.accesses]
+    sides = [("a bulk copy to" if one.write else "a bulk copy of", one) for one in copies.data]
     found = [misaligned_copy(what, one.object, one.start, one.stop - one.start) for what, one in sides]
     for what, one in sides:
         if one.stop - one.start != copies.bytes:
@@ -118,15 +119,16 @@ def _wrong_with_load(load: op.Load, cta: int) -> Iterator[str]:
             yield f"a bulk copy that signals a barrier goes to {access.object} in {access.space} memory: use shared"
 
 
-def _wrong_with_store(store: op.Store) -> Iterator[str]:
-    """A destination that a tensormap describes may begin anywhere in its tensor."""
-    if store.destination is not None and store.tensormap is None:
-        yield misaligned_copy("a bulk store to", store.destination.object, store.destination.start, BULK_ALIGNMENT)
-    if store.tensormap is not None:
-        at, size = store.tensormap.start, store.tensormap.stop - store.tensormap.start
-        if at % TENSORMAP_ALIGNMENT or size != TENSORMAP_BYTES:
-            has = f"a tensormap is {TENSORMAP_BYTES} bytes at a multiple of {TENSORMAP_ALIGNMENT}"
-            yield f"the tensormap {store.tensormap.object} has {size} bytes at address {at}: {has}"
+def _misplaced_tensormaps(operation: op.Operation | None) -> Iterator[str]:
+    """What is wrong with those that the operation names."""
+    named: tuple[Access | None, ...] = ()
+    if isinstance(operation, op.CopyMap):
+        named = operation.source, operation.map
+    elif isinstance(operation, op.Load | op.Store | op.MapFence):
+        named = (operation.map if isinstance(operation, op.MapFence) else operation.tensormap,)
+    for map in named:
+        if map is not None and (wrong := misplaced_tensormap(map.object, map.start, map.stop - map.start)):
+            yield wrong
 
 
 def _in_one_piece(sources: Iterable[Access]) -> list[tuple[str, int, int]]:

@@ -14,6 +14,11 @@ has no fence in it.
 So it matters in which order X and the fences of others are executed, though neither needs anything of the other: where
 there are bits, the writes that set them and the fences are no `local` steps of the reduction
 (engines.search.reduction).
+
+A tensormap goes by the same argument, with two fences on the way: the release of who has written it, and after that
+the acquire of who uses it (MAPPED). By write X and user there is a variable: X makes it 1, a release by the writer of X
+makes 1 to 2, an acquire by the user 2 to 0, and the use must find 0. Where an acquire is not after the release, some
+schedule has it before the release, when it does nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +27,14 @@ from collections.abc import Iterator, Mapping
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.expr import Expr, Field, Lit
+from sm90_verify.spec.ptx.expr import Expr, Field, Lit, where
 from sm90_verify.spec.ptx.groups import Held
 from sm90_verify.spec.ptx.memory import Access
 
 Bare = Mapping[tuple[str, Access], Field]
 """By role and generic write, the bit."""
+Edited = Mapping[tuple[str, Access, str], Field]
+"""By role, its write of a tensormap, and the role that uses it: 1 once it is written, 2 once that is released."""
 
 
 def bare_writes(kernel: Kernel) -> list[tuple[str, Access]]:
@@ -68,6 +75,38 @@ def sets(bare: Bare, program: Program, node: Node) -> list[Field]:
     """The bits of the writes that the operation makes."""
     written = (one.access for one in effects_of(node.operation).begins if one.raw)
     return [bare[program.name, access] for access in written if (program.name, access) in bare]
+
+
+def edited_maps(kernel: Kernel) -> list[tuple[str, Access, str]]:
+    """Every generic write over a tensormap that some role uses, with that role."""
+    begun = [
+        (program.name, one)
+        for program in kernel.programs
+        for node in program.nodes
+        for one in effects_of(node.operation).begins
+    ]
+    used = dict.fromkeys((role, one.access) for role, one in begun if one.access.proxy == "tensormap")
+    written = dict.fromkeys((role, one.access) for role, one in begun if one.raw and one.access.write) if used else {}
+    found = ((writer, access, user) for writer, access in written for user, map in used if access.overlaps(map))
+    return list(dict.fromkeys(found))
+
+
+def edits(edited: Edited, homes: Mapping[str, str], program: Program, node: Node) -> Iterator[tuple[str, Expr]]:
+    """What the operation does to tensormaps. homes: the CTA of each role, for fences whose scope is their own."""
+    effects = effects_of(node.operation)
+    written = [one.access for one in effects.begins if one.raw]
+    for (writer, access, user), field in edited.items():
+        after: Expr = field
+        if writer == program.name and access in written:
+            after = Lit(1, field.width)
+        here = homes[writer] == homes[user]
+        if writer == program.name and ("maps" if here else "maps_to_ctas") in effects.shows:
+            after = where(after == 1, Lit(2, field.width), after)
+        seen = effects.acquires
+        if user == program.name and seen is not None and (here or seen.wide) and access.overlaps(seen.map):
+            after = where(after == 2, Lit(0, field.width), after)
+        if after is not field:
+            yield field.name, after
 
 
 def is_seen(bare: Bare, program: Program, node: Node) -> bool:

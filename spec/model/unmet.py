@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from sm90_verify.spec.model.accesses import Bystander, fence_checks, in_locations, live_checks, race_checks, stale_check
+from sm90_verify.spec.model.accesses import (
+    Bystander,
+    fence_checks,
+    in_locations,
+    live_checks,
+    map_checks,
+    race_checks,
+    stale_check,
+)
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
@@ -87,6 +95,7 @@ class Unmet:
                 yield from (check_of(part, access.object) for part in self._reaches(program, access.cta))
             held = told_by_place(self.v.bare, role, node.held)
             yield from fence_checks(role, access, held, others, self.v.bare, strict=self.kernel.rules.strict)
+            yield from map_checks(role, access, self.v.edited)
         yield from live_checks(role, barriers_under(self.kernel.layout, node.operation), self.v.barriers)
         for access, tag in effects.expected:
             if tag is not None:

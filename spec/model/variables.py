@@ -11,7 +11,7 @@ from sm90_verify.spec.model.decisions import Shared, choices_kept, iterations_ke
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Variable, VariableKind
-from sm90_verify.spec.model.proxies import bare_writes
+from sm90_verify.spec.model.proxies import bare_writes, edited_maps
 from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
@@ -28,7 +28,8 @@ class Variables:
     """All variables, by what they stand for.
 
     counters: by role. barriers: by name, each part a variable or a constant. unseen, fresh, ages: ghosts by role and
-    barrier. tags, content: by buffer. bare: by role and its generic write. copies: the variable in flight, the one that
+    barrier. tags, content: by buffer. bare: by role and its generic write. edited: by role, its write of a
+    tensormap, and who uses that. copies: the variable in flight, the one that
     counts pieces, and who issues, by kind of copy.
     """
 
@@ -204,6 +205,21 @@ class Variables:
                 ghost=True,
             )
             for role, access in bare_writes(self.kernel)
+        }
+        self.edited = {
+            (writer, access, user): self._new(
+                f"edited.{writer}.{access.object}.{user}",
+                2,
+                0,
+                f"{writer} has written the tensormap {access.object}, which {user} uses",
+                kind="edited",
+                of=access.object,
+                role=writer,
+                index=number,
+                ghost=True,
+                labels=("acquired", "written", "released"),
+            )
+            for number, (writer, access, user) in enumerate(edited_maps(self.kernel))
         }
 
     def _tag(self, name: str, tag: Hashable) -> None:

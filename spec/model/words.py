@@ -63,6 +63,12 @@ def words_of(node: Node) -> tuple[str, str]:
             return _group(node.operation), ""
         case op.Fence():
             return _fence(node.operation), ""
+        case op.MapFence(kind="release") as fence:
+            return f"fence.proxy.tensormap.release.{fence.scope}", ""
+        case op.MapFence() as fence:
+            return f"fence.proxy.tensormap.acquire.{fence.scope}", "" if fence.map is None else fence.map.object
+        case op.CopyMap() as copy:
+            return f"tensormap.cp_fenceproxy.{copy.scope}", copy.map.object
         case op.NamedSync():
             return (
                 f"bar.{'sync' if node.operation.blocks else 'arrive'} {node.operation.threads}",

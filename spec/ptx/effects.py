@@ -11,16 +11,17 @@ from collections.abc import Hashable
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.memory import Access, How
+from sm90_verify.spec.ptx.memory import Access, How, Scope
 
 Until: TypeAlias = Literal["done", "mma_group", "bulk_group", "landed"]
 """When an access is over: with its operation; when its thread has waited for the wgmma group (PTX ISA 9.7.15.7) or the
 bulk group (9.7.9.25.6) that it is in; when the bytes of its copy have landed, which an mbarrier tells."""
 Groups: TypeAlias = Literal["mma", "bulk"]
 """The groups of wgmma.commit_group, or those of cp.async.bulk.commit_group."""
-Shown: TypeAlias = Literal["accesses", "inits_to_copies", "inits_to_ctas"]
+Shown: TypeAlias = Literal["accesses", "inits_to_copies", "inits_to_ctas", "maps", "maps_to_ctas"]
 """What a thread has done before, as others may or may not see it: its generic accesses, to the async proxy; barriers
-that it has initialised, to bulk copies, and to other CTAs."""
+that it has initialised, to bulk copies, and to other CTAs; tensormaps that it has written, to who acquires them in its
+CTA, and in other CTAs."""
 
 
 class Begun(NamedTuple):
@@ -42,7 +43,8 @@ class Begun(NamedTuple):
 class Copies(NamedTuple):
     """Bulk copies of one size into one buffer that signal one barrier, piece by piece: alike but for what they bring.
 
-    read: what they are taken from, unless it is global memory that nobody writes.
+    read: what they are taken from, unless it is global memory that nobody writes. tensormap: what describes them, in
+    the same way.
     """
 
     write: Access
@@ -50,11 +52,24 @@ class Copies(NamedTuple):
     bytes: int
     pieces: int
     read: Access | None = None
+    tensormap: Access | None = None
+
+    @property
+    def data(self) -> tuple[Access, ...]:
+        """Where they write, and what they bring."""
+        return (self.write,) if self.read is None else (self.write, self.read)
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """Both are in progress until the bytes have landed."""
-        return (self.write,) if self.read is None else (self.write, self.read)
+        """All are in progress until the bytes have landed."""
+        return self.data if self.tensormap is None else (*self.data, self.tensormap)
+
+
+class Acquired(NamedTuple):
+    """A tensormap that a thread sees from here on as others have released it; wide: also others in other CTAs."""
+
+    map: Access
+    wide: bool
 
 
 class Ends(NamedTuple):
@@ -72,9 +87,10 @@ class Effects(NamedTuple):
 
     begins: the accesses that it begins. lands: the copies that it starts, which land at any later time and then give
     their bytes to their barriers, and the tag of what each brings. commits, ends: groups of its thread. shows: what
-    became visible. orders: "release" if whoever goes on because of the operation sees the accesses of its thread before
-    it; "relaxed" if others may go on and not see them; None if nobody goes on because of it, and for complete_tx, which
-    PTX calls relaxed, and which orders here what the copy that it stands for would.
+    became visible; acquires: the tensormap that did, to the thread itself. orders: "release" if whoever goes on because
+    of the operation sees the accesses of its thread before it; "relaxed" if others may go on and not see them; None if
+    nobody goes on because of it, and for complete_tx, which PTX calls relaxed, and which orders here what the copy that
+    it stands for would.
     signal, waits, meets, chooses, finds, word, registers: the operation itself, if it acts on an mbarrier, waits for
     one, is a barrier of threads, a choice, a read that tells what it finds, acts on a word, or is a request for
     registers. answers: between which it leaves the choice.
@@ -85,6 +101,7 @@ class Effects(NamedTuple):
     commits: Groups | None = None
     ends: Ends | None = None
     shows: tuple[Shown, ...] = ()
+    acquires: Acquired | None = None
     orders: Literal["release", "relaxed"] | None = None
     signal: op.Signal | None = None
     waits: op.Wait | None = None
@@ -177,6 +194,14 @@ def _effects(operation: op.Operation) -> Effects:
             return _group(operation)
         case op.Fence():
             return _fence(operation)
+        case op.MapFence(kind="release"):
+            return Effects(shows=_released(operation.scope))
+        case op.MapFence():
+            wide = operation.scope != "cta"
+            return Effects(acquires=None if operation.map is None else Acquired(operation.map, wide))
+        case op.CopyMap():
+            begins = Begun(operation.source, "generic read", data=(operation.tag,), raw=True), _written(operation)
+            return Effects(begins, shows=_released(operation.scope))
         case op.ClusterArrive(release=True):
             return Effects(meets=operation, orders="release", shows=("inits_to_ctas",))
         case op.ClusterArrive():
@@ -207,11 +232,14 @@ def _lifetime(operation: op.Init | op.Inval) -> Effects:
 
 def _load(load: op.Load) -> Effects:
     """What a copy brings from shared memory is what must be there; of global memory it is not known."""
-    copies = [Copies(write, barrier, load.bytes, load.pieces, load.read) for write, barrier in load.destinations]
+    of = load.bytes, load.pieces, load.read, load.tensormap
+    copies = [Copies(write, barrier, *of) for write, barrier in load.destinations]
     begins = [Begun(one.write, "async write", "landed") for one in copies]
     if load.read is not None:
         found = (load.tag,) if load.read.space == "shared" else ()
         begins.append(Begun(load.read, "async read", "landed", found))
+    if load.tensormap is not None:
+        begins.append(Begun(load.tensormap, "tensormap read", "landed"))
     return Effects(tuple(begins), tuple((one, load.tag) for one in copies))
 
 
@@ -247,7 +275,7 @@ def _store(store: op.Store) -> Effects:
     told = zip(store.sources, store.tags, strict=True)
     begins = [Begun(access, "async read", "bulk_group", (tag,)) for access, tag in told]
     if store.tensormap is not None:
-        begins.append(Begun(store.tensormap, "async read", "bulk_group"))
+        begins.append(Begun(store.tensormap, "tensormap read", "bulk_group"))
     if store.destination is not None:
         reduces = store.destination.strong is not None
         begins.append(Begun(store.destination, "async write", "bulk_group", strong=reduces))
@@ -294,3 +322,12 @@ def _fence(fence: op.Fence) -> Effects:
             return Effects(shows=("inits_to_copies", "inits_to_ctas"))
         case _:
             assert_never(fence.kind)
+
+
+def _written(copy: op.CopyMap) -> Begun:
+    return Begun(copy.map, "generic write", data=(copy.tag,), raw=True)
+
+
+def _released(scope: Scope) -> tuple[Shown, ...]:
+    """All roles of a model are in one cluster."""
+    return ("maps",) if scope == "cta" else ("maps", "maps_to_ctas")

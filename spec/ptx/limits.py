@@ -89,6 +89,14 @@ def misplaced_mbarrier(name: str, start: int) -> str:
     return ""
 
 
+def misplaced_tensormap(name: str, start: int, size: int) -> str:
+    """What is wrong with a tensormap of `size` bytes from `start` on (5.5.8)."""
+    if start % TENSORMAP_ALIGNMENT == 0 and size == TENSORMAP_BYTES:
+        return ""
+    has = f"a tensormap is {TENSORMAP_BYTES} bytes at a multiple of {TENSORMAP_ALIGNMENT}"
+    return f"the tensormap {name} has {size} bytes at address {start}: {has}"
+
+
 def misaligned_copy(what: str, name: str, start: int, size: int) -> str:
     """What is wrong with one side of a bulk copy, `size` bytes from `start` on (9.7.9.25.4)."""
     if start % BULK_ALIGNMENT:

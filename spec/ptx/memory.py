@@ -10,8 +10,8 @@ Name: TypeAlias = Annotated[str, range(1, 1 << 16)]
 Number: TypeAlias = Annotated[int, range(1 << 20)]
 """Which or how many, from 0 on."""
 Space: TypeAlias = Literal["shared", "global", "registers"]
-Proxy: TypeAlias = Literal["generic", "async"]
-How: TypeAlias = Literal["generic read", "generic write", "async read", "async write"]
+Proxy: TypeAlias = Literal["generic", "async", "tensormap"]
+How: TypeAlias = Literal["generic read", "generic write", "async read", "async write", "tensormap read"]
 """What is done with bytes, and through which proxy."""
 Scope: TypeAlias = Literal["cta", "cluster", "gpu", "sys"]
 """The threads for which something is ordered, or strong: those of the CTA, the cluster, the GPU, the system (8.5)."""
@@ -36,8 +36,8 @@ class Strong(NamedTuple):
 class Access(NamedTuple):
     """Bytes [start, stop) of a memory space, read or written through a proxy.
 
-    object: the buffer, or the barrier, that they belong to. space: "shared", "global" or "registers". proxy: "generic"
-    or "async".
+    object: the buffer, or the barrier, that they belong to. space: "shared", "global" or "registers". proxy: "generic",
+    "async", or "tensormap", through which a copy reads the tensormap that describes it.
     """
 
     object: str
@@ -55,6 +55,8 @@ class Access(NamedTuple):
     @property
     def how(self) -> How:
         """Its proxy, and whether it writes."""
+        if self.proxy == "tensormap":
+            return "tensormap read"
         if self.proxy == "async":
             return "async write" if self.write else "async read"
         return "generic write" if self.write else "generic read"

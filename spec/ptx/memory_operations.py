@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from sm90_verify.spec.ptx.limits import BULK_GROUPS, COUNT_LIMIT
-from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.memory import Access, Scope
 from sm90_verify.spec.ptx.yielded import Yielded
 
 TouchKind: TypeAlias = Literal["read", "write", "red", "mma"]
 GroupKind: TypeAlias = Literal["mma_commit", "mma_wait", "bulk_commit", "bulk_wait", "bulk_wait_read"]
 FenceKind: TypeAlias = Literal["proxy_async", "mbarrier_init"]
+MapFenceKind: TypeAlias = Literal["release", "acquire"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Load(Yielded):
     bytes: those that it signals in each CTA, a multiple of `pieces`. tag: of the data that it brings. also: with
     .multicast::cluster, the same bytes of the other CTAs of the mask and the barriers that they signal; in each CTA the
     copy lands at a time of its own. read: the source, once for all of them; None: global memory that nobody writes.
+    tensormap: the one that describes it, which is read until it has landed; None: one that nobody writes.
     """
 
     write: Access
@@ -34,6 +36,7 @@ class Load(Yielded):
     pieces: int = 1
     also: tuple[tuple[Access, str], ...] = ()
     read: Access | None = None
+    tensormap: Access | None = None
 
     @property
     def destinations(self) -> tuple[tuple[Access, str], ...]:
@@ -98,5 +101,26 @@ class Fence(Yielded):
     kind: FenceKind
 
 
-OnMemory: TypeAlias = Load | Touch | Find | Store | Group | Fence
+@dataclass(frozen=True)
+class MapFence(Yielded):
+    """fence.proxy.tensormap::generic (9.7.13.4): "release" of what the thread has written, or "acquire" of the
+    tensormap `map` that it is going to use; for threads of the scope.
+    """
+
+    kind: MapFenceKind
+    scope: Scope = "gpu"
+    map: Access | None = None
+
+
+@dataclass(frozen=True)
+class CopyMap(Yielded):
+    """tensormap.cp_fenceproxy: copies a tensormap from shared to global memory, ordinarily, and releases it."""
+
+    source: Access
+    map: Access
+    tag: Hashable = None
+    scope: Scope = "gpu"
+
+
+OnMemory: TypeAlias = Load | Touch | Find | Store | Group | Fence | MapFence | CopyMap
 """All of them."""

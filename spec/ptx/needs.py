@@ -61,6 +61,15 @@ FENCED_WHERE_MADE = Need(
 """The habit of CUTLASS, which `strict` asks for: who makes a generic access fences it before it lets others go on, and
 reads that a bulk copy overwrites want that fence too.
 """
+MAPPED = Need(
+    "missing-fence",
+    "{role} uses {map} as a tensormap, which {other} has written, without fence.proxy.tensormap: .release by {other}, "
+    "then .acquire by {role}",
+)
+"""A tensormap is read through a proxy of its own. Who modifies one (tensormap.replace, ordinary stores) releases it
+with fence.proxy.tensormap::generic.release or tensormap.cp_fenceproxy, and then who uses it acquires it with .acquire,
+both in a scope that has the other thread (9.7.13.4).
+"""
 FOUND = Need("stale-read", "{role} reads {object} for {tag!r} and finds other data in it")
 """A read finds the data that it is for."""
 UNTOUCHED = Need(

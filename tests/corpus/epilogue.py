@@ -221,7 +221,9 @@ class EditsTensormapInUse(Pipeline):
     @role(warps=1)
     def epilogue(self, at):
         yield self.bulk_wait_read(self.pending)
-        yield self.tensormap.write()
+        yield self.tensormap.tensormap_replace()
+        yield self.fence_proxy_tensormap_release()
+        yield self.fence_proxy_tensormap_acquire(self.tensormap)
         yield self.d[at].write()
         yield self.fence_proxy_async()
         yield self.d[at].store(tensormap=self.tensormap)

@@ -14,7 +14,7 @@ as async accesses are concerned.
 
 from __future__ import annotations
 
-from sm90_verify.engines.order import ctas, landing, signals
+from sm90_verify.engines.order import ctas, landing, maps, signals
 from sm90_verify.engines.order.plan import Move, Use
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, Spans, join
@@ -39,6 +39,7 @@ def access(run: Progress, role: int, move: Move) -> None:
             spans.write, spans.wrote = max(spans.write, end), event
         else:
             spans.read, spans.began = max(spans.read, end), event
+        maps.written(run, role, use)
         if use.raw:
             state.raw[role][use.bytes] = None
             if not run.plan.kernel.rules.strict:
@@ -71,12 +72,13 @@ def load(run: Progress, role: int, move: Move) -> None:
 
 
 def fence(run: Progress, role: int, move: Move) -> None:
-    """fence.proxy.async, or fence.mbarrier_init: what the thread did before counts as fenced from this event on."""
+    """A fence, or what is one too: what the thread did before is shown from this event on."""
     state, event = run.state, run.state.done[role]
     for barrier in state.barriers:
         for shown, ends in (("inits_to_copies", barrier.unfenced), ("inits_to_ctas", barrier.hidden)):
             if shown in move.shows and ends.get(role) == NEVER:
                 ends[role] = event
+    maps.shown(run, role, move)
     if "accesses" in move.shows:
         _fence_accesses(run, role, event)
 
@@ -124,6 +126,7 @@ def look_back(run: Progress, role: int, use: Use) -> None:
     """Everything that conflicts with an access that begins now, or that it needs a fence after."""
     state, plan = run.state, run.plan
     clock, strict = state.clock[role], plan.kernel.rules.strict
+    maps.must_be_acquired(run, role, use)
     for number in plan.near[use.bytes]:
         for other, spans in state.regions[number].items():
             known = state.done[role] if other == role else clock[other]

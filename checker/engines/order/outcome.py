@@ -218,6 +218,7 @@ def applicable(kernel: Kernel) -> tuple[str, ...]:
         concerned.add(READ_AT_EXIT.property)
     if kernel.layout.under and any(barriers_under(kernel.layout, one) for one in operations):
         concerned.add(UNTOUCHED.property)
-    if len({access.proxy for one in effects for access in one.accesses}) > 1:
+    proxies = {access.proxy for one in effects for access in one.accesses}
+    if "generic" in proxies and len(proxies) > 1:
         concerned.add(FENCED.property)
     return tuple(property for property in PROPERTIES if property in concerned)

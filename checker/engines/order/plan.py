@@ -18,7 +18,8 @@ Numbers = tuple[int, ...]
 class Use(NamedTuple):
     """One access by an operation: `bytes` numbers its region; `asynchronous` means shared memory by the async proxy;
     far: the other CTA whose memory it is, or -1. lasting: until its group is waited for; lands: the barrier that tells
-    when the copy that makes it has landed, or -1; raw: an async access after it wants a fence.
+    when the copy that makes it has landed, or -1; raw: an async access after it wants a fence; map: it reads a
+    tensormap.
     """
 
     bytes: int
@@ -29,6 +30,7 @@ class Use(NamedTuple):
     lasting: bool = False
     lands: int = -1
     raw: bool = False
+    map: bool = False
 
 
 Left: TypeAlias = tuple[str, Hashable, tuple[str, ...]]
@@ -45,8 +47,9 @@ class Move:
     often its copy does it.
     uses: what it accesses; wants: (buffer, tag) that it must find; leaves: (buffer, tag, buffers that hold nothing
     then), for a copy when it lands. over_barriers: those of its accesses that lie over a barrier, and which. over:
-    accesses that it is the end of. shows: what others see from here on. loosens, tightens: accesses that nothing
-    releases to other roles from here on, or that it releases.
+    accesses that it is the end of. shows: what others see from here on; acquires: the region of a tensormap that it
+    sees, or -1, and whether as other CTAs have released it. loosens, tightens: accesses that nothing releases to other
+    roles from here on, or that it releases.
     watches, watched: barriers whose wait the role has only just passed there (spec.model.flow.just_waited, distance 0
     and 1); forgets, forgot: those of which that ends with this operation.
     """
@@ -65,6 +68,7 @@ class Move:
     over_barriers: tuple[tuple[Access, int], ...] = ()
     over: tuple[tuple[int, bool], ...] = ()
     shows: tuple[Shown, ...] = ()
+    acquires: tuple[int, bool] = (-1, False)
     pieces: int = 0
     loosens: tuple[tuple[int, bool], ...] = ()
     tightens: tuple[tuple[int, bool], ...] = ()
@@ -91,6 +95,7 @@ class Move:
             self.leaves,
             over_barriers=self.over_barriers,
             shows=self.shows,
+            acquires=self.acquires,
             pieces=self.pieces,
             parts=self.parts,
         )
@@ -140,7 +145,7 @@ class Plan:
     per role (`fenced`).
 
     near: by region, the regions that share bytes with it, itself included, less those with which it never conflicts;
-    taken: regions from which copies are taken.
+    taken: regions from which copies are taken. maps: regions that share bytes with a tensormap that is used.
     homes: the roles of each CTA. copies: there are bulk copies. endless: some role can come back to where it was;
     forever: even if every trip count is finite. loop: the trip count left open.
     """
@@ -151,6 +156,7 @@ class Plan:
     meetings: tuple[MeetingUse, ...]
     near: tuple[tuple[int, ...], ...]
     taken: frozenset[int]
+    maps: frozenset[int]
     homes: tuple[tuple[int, ...], ...]
     copies: bool
     endless: bool

@@ -66,6 +66,7 @@ class _Planner:
             for node in program.nodes:
                 self._note(number, program, node)
         moves = tuple(tuple(self._role(program)) for program in self.programs)
+        near = self._near()
         endless = any(
             target <= index
             for program in self.programs
@@ -78,8 +79,11 @@ class _Planner:
             moves,
             tuple(self.barriers),
             tuple(self.meetings.values()),
-            self._near(),
+            near,
             frozenset(number for key, number in self.regions.items() if key[-1] == TAKEN),
+            frozenset(
+                one for role in moves for move in role for use in move.uses if use.map for one in near[use.bytes]
+            ),
             tuple(
                 tuple(number for number, program in enumerate(self.programs) if program.me.cta == cta)
                 for cta in range(self.kernel.cluster.size)
@@ -220,8 +224,9 @@ class _Planner:
             raise AssertionError("a program with a choice is refused")
         if effects.registers is not None:
             return Move("registers", node)
-        kind = "fence" if effects.shows else "access"
-        return Move(kind, node, uses=uses, wants=_wants(effects), leaves=leaves, shows=effects.shows)
+        shows, seen = effects.shows, effects.acquires
+        acquires = (-1, False) if seen is None else (self._region(seen.map), seen.wide)
+        return Move("access", node, uses=uses, wants=_wants(effects), leaves=leaves, shows=shows, acquires=acquires)
 
     def _signalling(self, node: Node, signal: op.Signal, uses: tuple[Use, ...], leaves: tuple[Left, ...]) -> Move:
         kind, far, alike = _signal(signal)
@@ -243,6 +248,7 @@ class _Planner:
             begun.until in ("mma_group", "bulk_group"),
             lands,
             begun.raw,
+            access.proxy == "tensormap",
         )
 
     def _meeting(self, program: Program, operation: op.Operation) -> int:

@@ -74,6 +74,11 @@ class _Situation:
                 tuple((role, rank(role, event)) for role, (event, _) in sorted(one.items())) for one in state.reached
             ),
             tuple((role, rank(role, event)) for role, event in sorted(state.incs.items())),
+            tuple(
+                (number, role, rank(role, edit.here), rank(role, edit.there))
+                for (number, role), edit in sorted(state.edits.items())
+            ),
+            tuple((key, self._clock(clock)) for key, clock in sorted(state.acquired.items())),
         )
 
     def _barriers(self) -> Iterable[Hashable]:
@@ -129,6 +134,8 @@ class _Situation:
                 marks[run.roles + number].add(stage)
         for role, event in state.incs.items():
             marks[role].add(event)
+        for (_, role), edit in state.edits.items():
+            marks[role].update((edit.here, edit.there))
         for one in state.reached:
             for role, (event, _) in one.items():
                 marks[role].add(event)

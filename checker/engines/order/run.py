@@ -88,6 +88,7 @@ class Run(Progress):
         match move.kind:
             case "access":
                 memory.access(self, role, move)
+                memory.fence(self, role, move)
                 lifetime.must_be_dead(self, role, move)
             case "signal":
                 for part in move.parts or (move,):
@@ -111,8 +112,6 @@ class Run(Progress):
             case "token":
                 if not signals.wait_token(self, role, move):
                     return False
-            case "fence":
-                memory.fence(self, role, move)
             case "leave":
                 if not leave(self, role, move):
                     return False

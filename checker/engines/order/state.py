@@ -189,6 +189,16 @@ class Spans:
         )
 
 
+class MapWrite(NamedTuple):
+    """A role's last write of a tensormap: its event, and those of the release after it for its own CTA and for others
+    (NEVER: not yet).
+    """
+
+    event: int
+    here: int = NEVER
+    there: int = NEVER
+
+
 @dataclass(slots=True)
 class RunState:
     """Everything about a run that what comes next can depend on.
@@ -196,7 +206,8 @@ class RunState:
     visits, loops: by role, how often it was at the head of the trip-count loop, and whether it will be again. raw: by
     role, regions with unfenced accesses. free: registers in the pool of each CTA. reached: by CTA, the last
     event and its node with which each role of another one reached into it. incs: by role, its last setmaxnreg.inc;
-    given: the join of the clocks of all setmaxnreg.dec.
+    given: the join of the clocks of all setmaxnreg.dec. edits: by region and role, of a tensormap; acquired: by role,
+    region and whether as other CTAs have released it, the clock at its last acquire.
     """
 
     at: list[int]
@@ -215,6 +226,8 @@ class RunState:
     reached: list[dict[int, tuple[int, int]]]
     incs: dict[int, int] = field(default_factory=dict)
     given: Clock | None = None
+    edits: dict[tuple[int, int], MapWrite] = field(default_factory=dict)
+    acquired: dict[tuple[int, int, bool], Clock] = field(default_factory=dict)
     history: list[list[Clock]] = field(default_factory=list)
     log: list[RunEvent] = field(default_factory=list)
 
@@ -236,6 +249,8 @@ class RunState:
             [dict(one) for one in self.reached],
             dict(self.incs),
             self.given,
+            dict(self.edits),
+            dict(self.acquired),
             [list(clocks) for clocks in self.history],
             list(self.log),
         )

@@ -62,7 +62,9 @@ def _contents(model: TabledMachine) -> Iterable[Candidate]:
 
 
 def _fenced(model: TabledMachine) -> Iterable[Candidate]:
-    """Behind a proxy fence, no write that a role fences for others is without one, location by location."""
+    """Behind a proxy fence, no write that a role fences for others is without one, location by location; and where
+    tensormaps are released, and acquired.
+    """
     for variable in model.machine.of_kind("bare"):
         for graph in model.graphs.values():
             table = last_along(graph, 1, _Given([variable.name]))
@@ -70,6 +72,12 @@ def _fenced(model: TabledMachine) -> Iterable[Candidate]:
                 if values == frozenset((0,)):
                     behind = (graph.counter != location) | (model.fields[variable.name] == 0)
                     yield Candidate("fenced", f"{variable.name} at {graph.role.name}@{location}", behind)
+    for variable in model.machine.of_kind("edited"):
+        edited = model.fields[variable.name]
+        for graph in model.graphs.values():
+            for location, about in product(range(len(graph.ways)), (edited != 1, edited == 0)):
+                what = f"{variable.name} at {graph.role.name}@{location}"
+                yield Candidate("edited", what, (graph.counter != location) | about)
 
 
 def _latest(
