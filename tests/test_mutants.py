@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from corpus.proxies import FencesBeforeItWaits
+from corpus.tensormaps import HandsOverATensormap, ReleasesToItsOwnCta
 from corpus.words import RaisesAFlag, SplitK
 from mutant_names import named
 
@@ -238,6 +240,20 @@ def test_mutants_of_words_are_killed_or_only_order_more_than_is_needed(model):
     }
     assert fates["release -> relaxed"] == fates["acquire -> relaxed"] == fates["scope gpu -> cta"] == KILLED
     assert fates["scope gpu -> cluster"] == SURVIVED
+
+
+def test_a_fence_that_is_left_out_or_made_before_the_wait_is_noticed():
+    """By the reader of what was written, and by who uses a tensormap; in another CTA, too narrow a scope is as well."""
+    dropped = {"drop", "swap", "postpone"}
+    for model in (Model(FencesBeforeItWaits, {"fence": "after"}), Model(HandsOverATensormap, {})):
+        fences = [one for one in mutants_of(model) if "fence.proxy" in one.where and one.operator in dropped]
+        fates = {one.operator: run(model, one).verdict for one in fences if "only" not in one.text}
+        assert fates["drop"] == KILLED, fates
+    model = Model(ReleasesToItsOwnCta, {})
+    fates = {
+        one.text.rpartition(": ")[2]: run(model, one).verdict for one in mutants_of(model) if one.operator == "sem"
+    }
+    assert (fates["scope gpu -> cta"], fates["scope gpu -> cluster"]) == (KILLED, SURVIVED)
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ Varied: TypeAlias = (
     | op.ClusterArrive
     | op.Init
     | op.Choose
+    | op.MapFence
+    | op.CopyMap
     | op.OnWords
 )
 """What has forms and operands to be mistaken for others; all else can be left out, repeated and moved."""
@@ -82,7 +84,7 @@ def _of_its_own(operation: Varied, near: Neighbours) -> Iterator[Variation]:
             yield from _of_others(operation)
         case op.WordLoad() | op.WordStore() | op.Atom() | op.Spin():
             yield from of_word(operation)
-        case op.ThreadFence():
+        case op.ThreadFence() | op.MapFence() | op.CopyMap():
             yield from of_fence(operation)
         case _:
             assert_never(operation)

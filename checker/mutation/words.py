@@ -38,7 +38,7 @@ def of_word(on: op.OnWord) -> Iterator[Variation]:
         yield Variation("kind", "a store of the operand", stored)
 
 
-def of_fence(fence: op.ThreadFence) -> Iterator[Variation]:
+def of_fence(fence: op.ThreadFence | op.MapFence | op.CopyMap) -> Iterator[Variation]:
     """Another scope."""
     for scope in WIDER[: WIDER.index(fence.scope)]:
         yield with_fields("sem", f"scope {fence.scope} -> {scope}", scope=scope)

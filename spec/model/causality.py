@@ -23,13 +23,14 @@ from typing import NamedTuple, TypeAlias
 from sm90_verify.spec.model.flow import meeting_of
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import Check
+from sm90_verify.spec.model.proxies import Shown, shown_writes
 from sm90_verify.spec.model.variables import Variables
-from sm90_verify.spec.model.weaker import tracked_accesses
+from sm90_verify.spec.model.weaker import Tracked, tracked_accesses
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import Copies, acquires, effects_of
+from sm90_verify.spec.ptx.effects import Copies, Effects, acquires, effects_of
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, where
 from sm90_verify.spec.ptx.memory import WIDER, Access, describe
-from sm90_verify.spec.ptx.needs import LANDED, ORDERED, TAKEN
+from sm90_verify.spec.ptx.needs import FENCED, LANDED, ORDERED, TAKEN
 from sm90_verify.spec.ptx.step import Updates, Way
 
 EVERYWHERE = len(WIDER)
@@ -53,6 +54,10 @@ class Causality:
     def __init__(self, v: Variables) -> None:
         self.v, self.programs = v, v.programs
         self.tracked = tuple(tracked_accesses(v.kernel))
+        self.shown = shown_writes(v.kernel)
+        mine = (Tracked(one.role, one.access) for one in self.shown)
+        self.tracked = tuple(dict.fromkeys((*self.tracked, *mine)))
+        self.all = (*self.tracked, *(Tracked(one.role, one.access) for one in self.shown))
         fences = {
             program.name: [each for node in program.nodes if isinstance(each := node.operation, op.ThreadFence)]
             for program in self.programs
@@ -72,8 +77,9 @@ class Causality:
 
     def _bits(self, about: str, role: str = "", of: str = "", start: int = 1) -> list[Field]:
         found = []
-        for index, one in enumerate(self.tracked):
-            text = about.format(f"the last {describe(one.access).removeprefix('the ')} by {one.owner}")
+        for index, one in enumerate(self.all):
+            fenced = "a fence after " if index >= len(self.tracked) else ""
+            text = about.format(f"{fenced}the last {describe(one.access).removeprefix('the ')} by {one.owner}")
             name = f"order.{role or of}.{index}"
             found.append(self.v._new(name, 1, start, text, kind="order", of=of, role=role, index=index, ghost=True))
         return found
@@ -125,6 +131,7 @@ class Causality:
             self._take_over(program, node, changes, at_once=_acquires(effects.waits, effects.word))
         if isinstance(node.operation, op.ThreadFence):
             self._fence(program.name, changes)
+        self._show(program.name, effects, changes)
         self._hand_over(program, node, way, changes)
         if way.kind == "completes" or isinstance(node.operation, op.ClusterWait):
             self._take_over(program, node, changes, at_once=True)
@@ -133,18 +140,18 @@ class Causality:
     def lands(self, key: Copies, completes: Expr, *, whole: bool) -> Updates:
         """What bytes that land do: the last ones hand over that the copy is over, and nothing else."""
         changes: dict[str, Expr] = {}
-        over = [TRUE if whole and one.copies == key else FALSE for one in self.tracked]
+        over = [TRUE if whole and one.copies == key else FALSE for one in self.all]
         self._give(key.barrier, lambda row: over, completes, changes)
         return tuple(changes.items())
 
     def _begin(self, program: Program, access: Access, changes: dict[str, Expr], *, over: bool) -> None:
         """The last access of its kind is now this one, and nobody is after it but its own role, if it is over."""
-        for index, one in enumerate(self.tracked):
+        for index, one in enumerate(self.all):
             mine = one.owner == program.name or one.copies is not None
             if mine and _alike(one.access, access) and (one.copies is None) == (access not in self._copied(program)):
                 for bits in self._all():
                     changes[bits[index].name] = FALSE
-                if over:
+                if over and index < len(self.tracked):
                     changes[self.known[program.name][index].name] = TRUE
 
     def _copied(self, program: Program) -> set[Access]:
@@ -170,6 +177,14 @@ class Causality:
     def _fence(self, role: str, changes: dict[str, Expr]) -> None:
         for known, fenced, read in zip(self.known[role], self.fenced[role], self.read[role], strict=True):
             changes[known.name] = changes[fenced.name] = _now(known, changes) | _now(read, changes)
+
+    def _show(self, role: str, effects: Effects, changes: dict[str, Expr]) -> None:
+        """A proxy fence is after the writes that are before it; a release of tensormaps, after those of its thread."""
+        known = self.known[role]
+        for index, one in enumerate(self.shown, len(self.tracked)):
+            if one.by in effects.shows and (one.by == "accesses" or one.role == role):
+                write = known[self.tracked.index(Tracked(one.role, one.access))]
+                changes[known[index].name] = _now(known[index], changes) | _now(write, changes)
 
     def _hand_over(self, program: Program, node: Node, way: Way, changes: dict[str, Expr]) -> None:
         effects, role = effects_of(node.operation), program.name
@@ -217,6 +232,20 @@ class Causality:
                 changes[gathered.name] = where(completes, FALSE, all_of_it)
 
     # ---------------------------------------------------------------- needs
+
+    def shows(self, role: str, shown: Shown) -> Expr:
+        """What shows a write is before the role's next operation."""
+        return self.known[role][len(self.tracked) + self.shown.index(shown)] == 1
+
+    def fence_checks(self, program: Program, access: Access) -> list[Check]:
+        """The access begins where no proxy fence is between a generic write and it."""
+        checks = []
+        for one in self.shown:
+            if one.by == "accesses" and access.wants_fence and one.access.overlaps(access):
+                mine = describe(access)
+                because = FENCED.said(other=one.role, earlier=one.access.object, access=mine, role=program.name)
+                checks.append(Check(FENCED.property, ~self.shows(program.name, one), because, access.object))
+        return checks
 
     def race_checks(self, program: Program, access: Access) -> list[Check]:
         """The access begins where a conflicting one is not before it."""

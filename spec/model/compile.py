@@ -162,9 +162,12 @@ class _Compiler:
                 self._take(program, node, index, index, self._ways(program, node))
         return Role(program.name, self.v.counters[program.name].name, (*locations, *inside), program.me.threads)
 
+    def _edits(self, program: Program, node: Node) -> Iterable[tuple[str, Expr]]:
+        known = None if self.causality is None else self.causality.shows
+        return edits(self.v.edited, self.homes, known, program, node)
+
     def _kind(self, program: Program, node: Node) -> LocationKind:
-        edits_maps = any(edits(self.v.edited, self.homes, program, node))
-        if is_seen(self.v.bare, program, node) or edits_maps:
+        if is_seen(self.v.bare, program, node) or any(self._edits(program, node)):
             return "other"
         return "meet" if meeting_of(program, node.operation) in self.closed else kind_of(node)
 
@@ -248,7 +251,7 @@ class _Compiler:
         else:
             ways = [Way(TRUE, ())]
         illegal = (*self.unmet.by_signals(program, effects.signals), *self.unmet.by_copies(program, node))
-        shown = (*fences(self.v.bare, program, node), *edits(self.v.edited, self.homes, program, node))
+        shown = (*fences(self.v.bare, program, node), *self._edits(program, node))
         updates = (*starts(self.v, effects), *writes(self.v, effects), *shown)
         return [
             way._replace(updates=(*way.updates, *updates), illegal=(*way.illegal, *illegal))
@@ -278,7 +281,7 @@ class _Compiler:
                 assert_never(meets)
 
     def _bystander(self, program: Program) -> Bystander:
-        held = [told_by_place(self.v.bare, program.name, node.held) for node in program.nodes]
+        held = [told_by_place(self.v.covered, program.name, node.held) for node in program.nodes]
         spots = [Spot(one, tuple(ahead)) for one, ahead in zip(held, soon(program), strict=True)]
         inside = (one for one, node in zip(held, program.nodes, strict=True) if blocks_inside(node.operation))
         spots += [Spot(one, ()) for one in inside]

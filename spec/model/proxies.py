@@ -19,13 +19,19 @@ A tensormap goes by the same argument, with two fences on the way: the release o
 the acquire of who uses it (MAPPED). By write X and user there is a variable: X makes it 1, a release by the writer of X
 makes 1 to 2, an acquire by the user 2 to 0, and the use must find 0. Where an acquire is not after the release, some
 schedule has it before the release, when it does nothing.
+
+Where some operations order less than all that came before (spec.model.weaker), a fence that has been executed need not
+be before what could not go on without it. There spec.model.causality follows the order of fences and releases as it
+follows that of accesses: whether what shows a write (`Shown`) is before whatever a role does next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
+from sm90_verify.spec.ptx import effects
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import Expr, Field, Lit, where
 from sm90_verify.spec.ptx.groups import Held
@@ -35,6 +41,20 @@ Bare = Mapping[tuple[str, Access], Field]
 """By role and generic write, the bit."""
 Edited = Mapping[tuple[str, Access, str], Field]
 """By role, its write of a tensormap, and the role that uses it: 1 once it is written, 2 once that is released."""
+RELEASES: dict[bool, effects.Shown] = {True: "maps", False: "maps_to_ctas"}
+"""What shows a tensormap to users in the own CTA, and in others."""
+
+
+class Shown(NamedTuple):
+    """A role's generic write, and what shows it through another proxy: a fence of that kind."""
+
+    role: str
+    access: Access
+    by: effects.Shown
+
+
+Known: TypeAlias = Callable[[str, Shown], Expr] | None
+"""Whether what shows a write is before a role's next operation."""
 
 
 def bare_writes(kernel: Kernel) -> list[tuple[str, Access]]:
@@ -91,20 +111,25 @@ def edited_maps(kernel: Kernel) -> list[tuple[str, Access, str]]:
     return list(dict.fromkeys(found))
 
 
-def edits(edited: Edited, homes: Mapping[str, str], program: Program, node: Node) -> Iterator[tuple[str, Expr]]:
-    """What the operation does to tensormaps. homes: the CTA of each role, for fences whose scope is their own."""
-    effects = effects_of(node.operation)
-    written = [one.access for one in effects.begins if one.raw]
+def edits(
+    edited: Edited, homes: Mapping[str, str], known: Known, program: Program, node: Node
+) -> Iterator[tuple[str, Expr]]:
+    """What the operation does to tensormaps. homes: the CTA of each role, for fences whose scope is their own. known:
+    what tells that a release is before the user's next operation, if that does not follow from its having been made.
+    """
+    does = effects_of(node.operation)
+    written = [one.access for one in does.begins if one.raw]
     for (writer, access, user), field in edited.items():
         after: Expr = field
         if writer == program.name and access in written:
             after = Lit(1, field.width)
         here = homes[writer] == homes[user]
-        if writer == program.name and ("maps" if here else "maps_to_ctas") in effects.shows:
+        if writer == program.name and RELEASES[here] in does.shows:
             after = where(after == 1, Lit(2, field.width), after)
-        seen = effects.acquires
+        seen = does.acquires
         if user == program.name and seen is not None and (here or seen.wide) and access.overlaps(seen.map):
-            after = where(after == 2, Lit(0, field.width), after)
+            released = after == 2 if known is None else known(user, Shown(writer, access, RELEASES[here]))
+            after = where(released, Lit(0, field.width), after)
         if after is not field:
             yield field.name, after
 
@@ -121,8 +146,35 @@ def fences(bare: Bare, program: Program, node: Node) -> Iterator[tuple[str, Expr
     yield from ((bit.name, Lit(1, 1)) for bit in sets(bare, program, node))
 
 
-def told_by_place(bare: Bare, role: str, held: Held) -> Held:
-    """What is held, without the unfenced accesses that have a bit."""
-    if not any(role == one for one, _ in bare):
-        return held
-    return held._replace(unfenced=tuple(access for access in held.unfenced if (role, access) not in bare))
+def told_by_place(covered: Container[tuple[str, Access]], role: str, held: Held) -> Held:
+    """What is held, without the unfenced accesses for which it is not the place of the role that tells."""
+    return held._replace(unfenced=tuple(access for access in held.unfenced if (role, access) not in covered))
+
+
+def bare_bits(kernel: Kernel, new: Callable[..., Field]) -> dict[tuple[str, Access], Field]:
+    """A bit for each of the writes."""
+    found = {}
+    for role, access in bare_writes(kernel):
+        name, about = f"bare.{role}.{access.object}", f"no proxy fence since {role} wrote {access.object}"
+        found[role, access] = new(name, 1, 0, about, kind="bare", of=access.object, role=role, ghost=True)
+    return found
+
+
+def edit_fields(kernel: Kernel, new: Callable[..., Field]) -> dict[tuple[str, Access, str], Field]:
+    """A variable for each write of a tensormap and each user of it."""
+    found = {}
+    for number, (writer, access, user) in enumerate(edited_maps(kernel)):
+        name, about = f"edited.{writer}.{access.object}.{user}", f"what {writer} wrote to {access.object}, for {user}"
+        more: dict[str, Any] = {"kind": "edited", "of": access.object, "role": writer, "index": number, "ghost": True}
+        found[writer, access, user] = new(name, 2, 0, about, labels=("acquired", "written", "released"), **more)
+    return found
+
+
+def shown_writes(kernel: Kernel) -> list[Shown]:
+    """What spec.model.causality has to follow."""
+    homes = {program.name: program.home for program in kernel.programs}
+    bare = [Shown(role, access, "accesses") for role, access in bare_writes(kernel)]
+    edited = (
+        Shown(writer, access, RELEASES[homes[writer] == homes[user]]) for writer, access, user in edited_maps(kernel)
+    )
+    return list(dict.fromkeys((*bare, *edited)))

@@ -89,11 +89,12 @@ class Unmet:
         for access in effects.accesses:
             if self.causality is not None:
                 yield from self.causality.race_checks(program, access)
+                yield from self.causality.fence_checks(program, access)
             seen = others if self.causality is None else []
             yield from race_checks(role, access, node.held, seen, self.v.flights, kinds.get(access))
             if access.space != "global" and access.cta != program.me.cta and access not in kinds:
                 yield from (check_of(part, access.object) for part in self._reaches(program, access.cta))
-            held = told_by_place(self.v.bare, role, node.held)
+            held = told_by_place(self.v.covered, role, node.held)
             yield from fence_checks(role, access, held, others, self.v.bare, strict=self.kernel.rules.strict)
             yield from map_checks(role, access, self.v.edited)
         yield from live_checks(role, barriers_under(self.kernel.layout, node.operation), self.v.barriers)

@@ -11,7 +11,8 @@ from sm90_verify.spec.model.decisions import Shared, choices_kept, iterations_ke
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Variable, VariableKind
-from sm90_verify.spec.model.proxies import bare_writes, edited_maps
+from sm90_verify.spec.model.proxies import bare_bits, bare_writes, edit_fields
+from sm90_verify.spec.model.weaker import is_needed
 from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
@@ -193,34 +194,10 @@ class Variables:
         ]
 
     def _plan_bare(self) -> None:
-        self.bare = {
-            (role, access): self._new(
-                f"bare.{role}.{access.object}",
-                1,
-                0,
-                f"no proxy fence since {role} wrote {access.object}",
-                kind="bare",
-                of=access.object,
-                role=role,
-                ghost=True,
-            )
-            for role, access in bare_writes(self.kernel)
-        }
-        self.edited = {
-            (writer, access, user): self._new(
-                f"edited.{writer}.{access.object}.{user}",
-                2,
-                0,
-                f"{writer} has written the tensormap {access.object}, which {user} uses",
-                kind="edited",
-                of=access.object,
-                role=writer,
-                index=number,
-                ghost=True,
-                labels=("acquired", "written", "released"),
-            )
-            for number, (writer, access, user) in enumerate(edited_maps(self.kernel))
-        }
+        ordered = is_needed(self.kernel)
+        self.covered = frozenset(bare_writes(self.kernel))
+        self.bare = {} if ordered else bare_bits(self.kernel, self._new)
+        self.edited = edit_fields(self.kernel, self._new)
 
     def _tag(self, name: str, tag: Hashable) -> None:
         values = self.tags.setdefault(name, {})

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
+from sm90_verify.spec.model.proxies import shown_writes
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import Copies, acquires, effects_of, releases
 from sm90_verify.spec.ptx.memory import Access
@@ -69,6 +70,7 @@ def weaker_operation(kernel: Kernel) -> str:
     tracked: list[Tracked] | None = None
     for program in kernel.programs:
         weaker = [node for node in program.nodes if _orders_less(node.operation, kernel.cluster.size > 1)]
+        weaker += _leaves_unfenced(kernel, program)
         hands_over = any(_only_signals(node.operation) for node in program.nodes)
         if not weaker and not hands_over:
             continue
@@ -80,6 +82,13 @@ def weaker_operation(kernel: Kernel) -> str:
         if weaker:
             return str(weaker[0].source)
     return ""
+
+
+def _leaves_unfenced(kernel: Kernel, program: Program) -> Iterator[Node]:
+    """Arrivals at barrier.cluster without a release, after writes that another role may fence, or acquire."""
+    relaxed = [node for node in program.nodes if node.operation == op.ClusterArrive(release=False)]
+    shown = {one.access for one in shown_writes(kernel) if one.role == program.name} if relaxed else set()
+    return (node for node in relaxed if not shown.isdisjoint(node.held.recent))
 
 
 def _orders_less(operation: op.Operation | None, several: bool) -> bool:

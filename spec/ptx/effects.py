@@ -133,9 +133,11 @@ class Effects(NamedTuple):
 
     @property
     def lets_go_on(self) -> bool:
-        """Somebody may go on because of it: a signal, a copy that will signal, an arrival at a barrier of threads."""
+        """Somebody may go on because of it: a signal, a copy that will signal, an arrival at a barrier of threads, a
+        word.
+        """
         arrives = self.meets is not None and not isinstance(self.meets, op.ClusterWait)
-        return self.signal is not None or bool(self.lands) or arrives
+        return self.signal is not None or bool(self.lands) or arrives or self.word is not None
 
     @property
     def expected(self) -> list[tuple[Access, Hashable]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm90_verify import Pipeline, barrier, role, tile
+from sm90_verify import Pipeline, barrier, role, tile, word
 
 
 class FencesBeforeItWaits(Pipeline):
@@ -120,6 +120,36 @@ class AsksAnotherToFence(Pipeline):
         yield self.done.arrive()
 
 
+class FencesAfterARelaxedFlag(Pipeline):
+    """A third role fences once it has seen a flag of the writer that is relaxed: the store is not before that fence."""
+
+    sem = "relaxed"
+    flag = word()
+    written = barrier(arrivals=1)
+    fenced = barrier(arrivals=1)
+    a = tile(bytes=64)
+
+    @role(warps=1)
+    def writer(self):
+        yield self.a.write(tag="a")
+        yield self.flag.st(1, sem=self.sem, scope="gpu")
+        yield self.written.arrive()
+
+    @role(warps=1)
+    def fencing(self):
+        yield self.flag.spin(equals=1, sem="acquire", scope="gpu")
+        yield self.fence_proxy_async()
+        yield self.fenced.arrive()
+
+    @role(warps=1)
+    def storing(self):
+        yield self.written.wait(0)
+        yield self.fenced.wait(0)
+        yield self.a.store(tag="a")
+        yield self.bulk_commit()
+        yield self.bulk_wait_read(0)
+
+
 CASES = (
     (
         "fence before the wait",
@@ -135,5 +165,11 @@ CASES = (
     ),
     ("fence beside the way", FencesBesideTheWay(), {"missing-fence": "a"}, (FencesBesideTheWay(on_the_way=True),)),
     ("fence of the first of two", FencesTheFirstOfTwo(), {"missing-fence": "b"}, (FencesTheFirstOfTwo(again=True),)),
+    (
+        "fence after a relaxed flag",
+        FencesAfterARelaxedFlag(),
+        {"missing-fence": "a"},
+        (FencesAfterARelaxedFlag(sem="release"),),
+    ),
     ("fence by another", AsksAnotherToFence(), {"missing-fence": "a"}, (AsksAnotherToFence(waits=True),)),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm90_verify import Pipeline, barrier, role, tile
+from sm90_verify import Pipeline, barrier, role, tile, word
 
 
 class HandsOverATensormap(Pipeline):
@@ -114,6 +114,32 @@ class ReleasesToItsOwnCta(Pipeline):
         yield self.cluster_wait()
 
 
+class AcquiresAfterARelaxedFlag(Pipeline):
+    """The user acquires once it has seen a flag that is relaxed: the release is not before that acquire."""
+
+    sem = "relaxed"
+    flag = word()
+    written = barrier(arrivals=1)
+    d = tile(bytes=64)
+    tensormap = tile(bytes=128, space="global")
+
+    @role(warps=1)
+    def writer(self):
+        yield self.tensormap.tensormap_replace()
+        yield self.fence_proxy_tensormap_release()
+        yield self.flag.st(1, sem=self.sem, scope="gpu")
+        yield self.written.arrive()
+
+    @role(warps=1)
+    def user(self):
+        yield self.flag.spin(equals=1, sem="acquire", scope="gpu")
+        yield self.fence_proxy_tensormap_acquire(self.tensormap)
+        yield self.written.wait(0)
+        yield self.d.store(tensormap=self.tensormap)
+        yield self.bulk_commit()
+        yield self.bulk_wait(0)
+
+
 CASES = (
     (
         "tensormap not released",
@@ -140,6 +166,12 @@ CASES = (
         (HandsOverATensormap(trips=1),),
     ),
     ("tensormap and async", FencesItForTheAsyncProxy(), {"missing-fence": "tensormap"}, (HandsOverATensormap(),)),
+    (
+        "tensormap after a relaxed flag",
+        AcquiresAfterARelaxedFlag(),
+        {"missing-fence": "tensormap"},
+        (AcquiresAfterARelaxedFlag(sem="release"),),
+    ),
     ("tensormap of its own", EditsItsOwn(acquires=False), {"missing-fence": "tensormap"}, (EditsItsOwn(),)),
     ("tensormap in use", EditsItsOwn(waits=False), {"race": "tensormap"}, (EditsItsOwn(),)),
     (
