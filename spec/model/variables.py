@@ -30,8 +30,8 @@ class Variables:
 
     counters: by role. barriers: by name, each part a variable or a constant. unseen, fresh, ages: ghosts by role and
     barrier. tags, content: by buffer. bare: by role and its generic write. edited: by role, its write of a
-    tensormap, and who uses that. copies: the variable in flight, the one that
-    counts pieces, and who issues, by kind of copy.
+    tensormap, and who uses that; covered: the role and write of bits, and of what stands for them. copies: the variable
+    in flight, the one that counts pieces, and who issues, by kind of copy.
     """
 
     def __init__(self, kernel: Kernel, kept: int | None = None) -> None:

@@ -201,9 +201,9 @@ def _missing_fence(run: Progress, role: int, use: Use, other: int, number: int, 
     wrote = known <= spans.raw_write or not strict
     begun = (spans.wrote if wrote else spans.began) if strict else spans.raw_write
     names, earlier = run.plan.programs, _access_at(run, other, begun, number, write=wrote)
-    because = (FENCED_WHERE_MADE if strict else FENCED).said(
-        other=names[other].name, earlier=earlier.object, access=describe(use.access), role=names[role].name
-    )
+    about = {"other": names[other].name, "earlier": earlier.object, "role": names[role].name}
+    mine = describe(use.access)
+    because = FENCED_WHERE_MADE.said(access=mine, **about) if strict else FENCED.said(access=mine, **about)
     here = run.now(role)
     reached = here if known > begun or other == role else join(here, run.clock_at(other, begun + 1))
     put_off = () if strict else run.not_before(other, begun)
