@@ -9,7 +9,10 @@ from corpus import (
     atomics,
     clusters,
     ctas,
+    dependent,
     epilogue,
+    grid_words,
+    grids,
     groups,
     lifetime,
     loops,
@@ -67,6 +70,9 @@ MODULES = (
     clusters,
     ctas,
     unobserved,
+    grids,
+    dependent,
+    grid_words,
 )
 CASES = tuple(Case(*row) for module in MODULES for row in module.CASES)
 NOTED: tuple[tuple[Pipeline, str], ...] = (*parity.NOTED, *unobserved.NOTED)

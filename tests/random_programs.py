@@ -45,6 +45,7 @@ class Soup(Pipeline):
     p = barrier(arrivals="p_arrivals", slots=1)
     q = barrier(arrivals="q_arrivals", slots=1)
     a = tile(bytes=16, slots=2)
+    out = tile(bytes=16, slots=2, space="global")
 
     @role(warpgroups=1, copies=lambda self: len(self.programs) // (2 if self.cluster == "2x1" else 1))
     def cook(self, me: Threads):
@@ -85,6 +86,10 @@ class Soup(Pipeline):
                     case "store":
                         yield self.a[which].store()
                         yield self.bulk_commit()
+                    case "global read":
+                        yield self.out[which].read()
+                    case "global write":
+                        yield self.out[which ^ me.cluster].write()
                     case "mma_wait":
                         yield self.mma_wait(0)
                     case "bulk_wait":

@@ -164,6 +164,9 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
         for kind in get_args(op.AtomKind)
     ),
     *((op.ThreadFence(kind, scope), Effects(), "local") for kind in get_args(op.MemoryFence) for scope in WIDER),
+    (op.Griddepcontrol("launch_dependents"), Effects(), "local"),
+    (op.Griddepcontrol("wait"), Effects(turns=op.Griddepcontrol("wait")), "other"),
+    (op.CtaStart(), Effects(turns=op.CtaStart()), "other"),
 ]
 """Every record in each of its kinds: what it does beside being what it is, and the kind of its location."""
 IDS = [repr(operation) for operation, _, _ in MEANINGS]

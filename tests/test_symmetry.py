@@ -18,7 +18,7 @@ from sm90_verify.spec.cutlass.launch_control import LaunchControl
 from sm90_verify.spec.cutlass.mainloop import Mainloop
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language import walk
-from sm90_verify.spec.language.declarations import barrier, role
+from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import Threads
@@ -252,3 +252,54 @@ def test_any_difference_in_the_machine_is_enough(change):
     assert {name: widths[f"at.{name}"] for name in AT} == AT and len(find_groups(machine)) == 1
     free = replace(machine, variables=(*machine.variables, Variable("free", 1, 0, "")))
     assert bool(find_groups(changed(free, change))) == (change == "either")
+
+
+class Fleet(Pipeline):
+    """Clusters that fill a stage of their own by a copy, or all but the first one do."""
+
+    clusters = 2
+    differ: bool = False
+    jam: bool = False
+    full = barrier(arrivals=1)
+    a = tile(bytes=64)
+    out = tile(bytes=64, slots=3, space="global")
+
+    @role(warps=1)
+    def producer(self, me: Threads):
+        yield self.full[0].arrive_expect_tx(64)
+        yield self.a[0].load(signals=self.full[0], tag=me.cluster if self.differ else 0)
+
+    @role(warps=1, copies=2)
+    def consumer(self, me: Threads):
+        yield self.full[0].wait(0)
+        yield self.a[0].read(tag=1 if self.differ else 0)
+        yield self.out[0].read()
+        if self.jam and me.copy:
+            yield self.full[0].wait(1)
+
+
+def test_clusters_change_places_with_all_that_is_theirs():
+    assert interchangeable(Fleet(clusters=3)) == [
+        [f"cluster{cluster}.{role}" for cluster in range(3) for role in ("producer", "consumer0", "consumer1")]
+    ]
+    assert interchangeable(Fleet(clusters=1)) == [["consumer0", "consumer1"]]
+    assert interchangeable(Fleet(differ=True)) == [[f"cluster{n}.consumer{m}" for m in (0, 1)] for n in (0, 1)]
+
+
+@pytest.mark.parametrize(("clusters", "states"), [(2, 16), (3, 36)])
+def test_states_with_clusters_in_one_order(clusters, states):
+    """The start, and each choice of one of the five states of a cluster for every one, in whichever order."""
+    found = explore(compile_kernel(walk.trace(Fleet(clusters=clusters))), reduced=True)
+    assert found.complete and not found.violations and not found.unreached
+    assert found.states == states
+
+
+@pytest.mark.parametrize("clusters", [2, 3])
+def test_who_is_stuck_in_which_cluster(clusters):
+    machine = compile_kernel(walk.trace(Fleet(clusters=clusters, jam=True)))
+    assert len(find_groups(machine)[0].members) == clusters
+    for reduced in (False, True):
+        found = explore(machine, reduced=reduced).violations["deadlock"]
+        assert set(found.stuck) == {f"cluster{cluster}.consumer1" for cluster in range(clusters)}
+        trace = make_trace(machine, "deadlock", found.because, found.actions, found.stuck)
+        assert [blocked.role for blocked in trace.blocked] == list(found.stuck)

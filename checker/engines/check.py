@@ -6,7 +6,7 @@ Logs and recordings, claims, frontiers and mutation scores put their own verdict
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -136,7 +136,7 @@ def _ask(question: Question, engines: Sequence[Engine], words: str, command: str
         answer.states,
         answer.transitions or answer.events,
         time.perf_counter() - start,
-        (*answer.notes, *open_notes),
+        (*answer.notes, *open_notes, *_assumed(subject)),
         reduced=answer.reduced,
         shortest=answer.shortest,
         asked=words,
@@ -186,6 +186,17 @@ def _engines_of(words: str, question: Question) -> list[Engine]:
     engines = [ENGINES[name]() for name in names_of(words)]
     _must_be_heeded(question, engines)
     return engines
+
+
+def _assumed(subject: Subject) -> Iterator[str]:
+    """What the verdict takes for granted of this kernel alone."""
+    kernel = subject.kernel
+    if kernel is None or kernel.clusters == 1:
+        return
+    if any(node.loop for program in kernel.programs for node in program.nodes):
+        yield f"assumed: loops of one name have as many iterations in all {kernel.clusters} clusters"
+    if kernel.rules.resident:
+        yield f"assumed: all {kernel.clusters} clusters of the grid run at once (resident = False: in waves)"
 
 
 def _must_be_numbers(question: Question) -> None:

@@ -50,6 +50,8 @@ MOST_SHARED = SHARED_OF_CTA - 1024
 
 def lower(kernel: Kernel) -> ExecutorPlan:
     """The instructions of all roles; raises SpecError for what the executor cannot do."""
+    if kernel.launch.blocks > 1:
+        raise SpecError("the executor launches one cluster at a time: give clusters=1, and one grid")
     lowering = _Lowering(kernel)
     roles, free = [], [0] * kernel.cluster.size
     for program in kernel.programs:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from sm90_verify.spec.errors import Source, SpecError, here, place_of, place_of_class
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.limits import CTA_THREADS
 from sm90_verify.spec.ptx.memory import Space
 
@@ -139,6 +139,13 @@ class RoleDeclaration:
     copies: Parameter
     split: tuple[int, ...]
     ctas: tuple[int, ...] | None = None
+    clusters: tuple[int, ...] | None = None
+    grid: int = 0
+
+    def has(self, rank: int, cluster: int, grid: int) -> bool:
+        """Whether a CTA has the role."""
+        here = self.ctas is None or rank in self.ctas
+        return here and (self.clusters is None or cluster in self.clusters) and grid == self.grid
 
 
 def role(
@@ -151,13 +158,16 @@ def role(
     copies: Parameter = 1,
     split: tuple[int, ...] = (),
     ctas: tuple[int, ...] | None = None,
+    clusters: tuple[int, ...] | None = None,
+    grid: int = 0,
 ) -> Callable[[Callable[..., Body]], RoleDeclaration]:
     """Marks a generator method as a role of `threads` threads (or 32 * warps, or 128 * warpgroups).
 
     copies: as many instances of the role, each with its own threads. split: representatives of one role, by number of
-    threads, where not all threads do the same: (1, 31) is a warp with an elected lane. ctas: the CTAs of the cluster
-    that have the role, all unless said. The body may take `at` (the state of this iteration) and `me` (a Threads).
-    Raises SpecError for a body that never yields.
+    threads, where not all threads do the same: (1, 31) is a warp with an elected lane. ctas: the CTAs of a cluster
+    that have the role, all unless said; clusters: the clusters. grid: 1 for a role of the grid that depends on the one
+    of all other roles (programmatic dependent launch). The body may take `at` (the state of this iteration) and `me` (a
+    Threads). Raises SpecError for a body that never yields.
     """
     if body is not None:
         said = "warps=1" if callable(body) else f"warps={body!r}"
@@ -165,9 +175,12 @@ def role(
     for what, number in (("warps", warps), ("warpgroups", warpgroups)):
         if not isinstance(number, int):
             raise SpecError(f"@role({what}={number!r}): use a number", here())
-    for what, numbers in (("split", split), ("ctas", () if ctas is None else ctas)):
+    some = (("split", split), ("ctas", ctas or ()), ("clusters", clusters or ()))
+    for what, numbers in some:
         if not isinstance(numbers, tuple | list) or not all(isinstance(one, int) for one in numbers):
             raise SpecError(f"@role({what}={numbers!r}): use a tuple of numbers", here())
+    if grid not in (0, 1):
+        raise SpecError(f"@role(grid={grid!r}): use 0, or 1 for the dependent grid", here())
     if threads is not None and (warps or warpgroups):
         more = f"warps={warps}" if warps else f"warpgroups={warpgroups}"
         raise SpecError(f"@role(threads={threads!r}, {more}): say it once", here())
@@ -177,13 +190,13 @@ def role(
         if not inspect.isgeneratorfunction(body):
             what = f"role {body.__name__} never yields: write `yield` in front of each operation"
             raise SpecError(what, place_of(body))
-        return RoleDeclaration(body, count, copies, split, ctas)
+        return RoleDeclaration(body, count, copies, split, ctas, clusters, grid)
 
     return declare
 
 
 def check_role(
-    name: str, threads: int, split: Sequence[int], copies: int, ctas: tuple[int, ...] | None, shape: Cluster
+    name: str, threads: int, split: Sequence[int], copies: int, declaration: RoleDeclaration, launch: LaunchShape
 ) -> None:
     """Refuses what a role's declaration cannot mean; 0 copies are a role that is left out."""
     if not 1 <= threads <= CTA_THREADS:
@@ -194,10 +207,15 @@ def check_role(
         raise SpecError(f"role {name} has {threads} threads and is split into {tuple(split)}: the parts must add up")
     if copies < 0:
         raise SpecError(f"role {name} has {copies} copies: use 0 or more")
-    for cta in ctas or ():
+    shape = launch.cluster
+    for cta in declaration.ctas or ():
         if not 0 <= cta < shape.size:
             has = f"a cluster of {shape.x}x{shape.y} has CTAs 0 to {shape.size - 1}"
             raise SpecError(f"role {name} is that of CTA {cta}, and {has}: set cluster, or name one of these")
+    for cluster in declaration.clusters or ():
+        if not 0 <= cluster < launch.clusters:
+            has = f"there are {launch.clusters} clusters, 0 to {launch.clusters - 1}"
+            raise SpecError(f"role {name} is that of cluster {cluster}, and {has}: set clusters, or name one of these")
 
 
 def is_own(kernel: type) -> bool:

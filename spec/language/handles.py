@@ -116,7 +116,7 @@ class Tile:
         return self._owner.created(op.Store(reads, (self._tag(tag),), destination))
 
     def _strong(self, scope: Scope) -> Strong:
-        return Strong(one_of(scope, WIDER, "a scope"), self._owner._cta)
+        return Strong(one_of(scope, WIDER, "a scope"), *self._owner._launch.place(self._owner._cta))
 
     def tensormap_replace(self, tag: Hashable = None) -> op.Operation:
         """tensormap.replace, of this tensormap in shared or global memory: an ordinary write."""

@@ -70,7 +70,7 @@ def lay_out(pipeline: Owner) -> Layout:
             free[space] = start + max(stride, size) * slots
         starts[name] = start
         for slot, cta in ((slot, cta) for slot in range(slots) for cta in _ctas_of(pipeline, space)):
-            label = pipeline._shape.home(cta) * (space != "global") + (f"{name}[{slot}]" if slots > 1 else name)
+            label = pipeline._launch.home(cta) * (space != "global") + (f"{name}[{slot}]" if slots > 1 else name)
             at = start + stride * slot
             regions.append(Region(label, space, at, at + size, shared, name, cta))
             if isinstance(declaration, TileDeclaration) and declaration.holds is not None:
@@ -163,16 +163,19 @@ def _array(
     copies = len(_ctas_of(pipeline, regions[0].space)) if regions else 1
 
     def place(index: int, cta: int) -> Region:
-        if not 0 <= cta < pipeline._shape.size:
-            raise SpecError(f"CTA {cta} of a cluster of {pipeline._shape.size}: use 0 to {pipeline._shape.size - 1}")
         return regions[index * copies + (cta if copies > 1 else 0)]
+
+    def peer(rank: int) -> int:
+        if not 0 <= rank < pipeline._shape.size:
+            raise SpecError(f"CTA {rank} of a cluster of {pipeline._shape.size}: use 0 to {pipeline._shape.size - 1}")
+        return pipeline._launch.peer(pipeline._cta, rank)
 
     if isinstance(declaration, BarrierDeclaration):
 
         def barrier_on(index: int, cta: int) -> Barrier:
             region = place(index, cta)
             write = region.access(write=True) if region.object in crowded else None
-            return Barrier(pipeline, region.object, region.cta, lambda other: barrier_on(index, other), write)
+            return Barrier(pipeline, region.object, region.cta, lambda rank: barrier_on(index, peer(rank)), write)
 
         return Array(name, len(regions) // copies, lambda index, tag: barrier_on(index, pipeline._cta), Barrier)
 
@@ -189,7 +192,7 @@ def _array(
         return place(index, cta).access()
 
     def tile_on(index: int, cta: int, tag: Any) -> Tile:
-        return Tile(pipeline, bytes_on(index, cta), tag, lambda other: tile_on(index, other, tag))
+        return Tile(pipeline, bytes_on(index, cta), tag, lambda rank: tile_on(index, peer(rank), tag))
 
     get = lambda index, tag: tile_on(index, pipeline._cta, tag)
     return Array(name, len(regions) // copies, get, Tile, _bytes(pipeline, name, declaration))
@@ -197,7 +200,7 @@ def _array(
 
 def _ctas_of(pipeline: Owner, space: str) -> range:
     """The CTAs that have an instance of their own of what lies in a space."""
-    return range(1 if space == "global" else pipeline._shape.size)
+    return range(1 if space == "global" else pipeline._launch.ctas)
 
 
 def _slots(pipeline: Owner, name: str, declaration: Declaration) -> int:

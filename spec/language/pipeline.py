@@ -41,6 +41,7 @@ from sm90_verify.spec.language.verbs import Verbs
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.launch import LaunchShape
 
 
 class Tracer(Protocol):
@@ -67,22 +68,32 @@ NEEDED = ("layout", "name", "parameters", "parameter_names", "shape", "value", "
 """What tracing asks of every pipeline, beside its parameters."""
 
 
+SAID = ("clusters", "resident")
+"""Parameters that a result only has where they are not what they are by default."""
+
+
 class Pipeline(Verbs):
     """Base class of every model. Class attributes that are plain values are its parameters; keyword arguments set them,
     to values of the same kind. A number that may be "all" or "forever" instead is annotated `int | str`.
 
     stages: slots of barriers and tiles that do not say otherwise. trips: a number of iterations; "all" (every trip
     count from 0 on, and no end); or "forever" (no end). registers: registers per thread at launch, for setmaxnreg.
-    cluster: "XxY" CTAs, each with its own roles, barriers and shared memory.
+    cluster: "XxY" CTAs, each with its own roles, barriers and shared memory. clusters: how many such clusters run; they
+    have nothing in common but global memory.
     """
 
     stages: int = 1
     trips: int | str = "all"
     registers: int = 168
     cluster: str = "1x1"
+    clusters: int = 1
+    resident: bool = True
+    """All clusters run at once, as after a cooperative launch; otherwise they begin in the order of their numbers, and
+    one that waits may keep those after it from ever beginning.
+    """
     met: bool = True
-    """All CTAs have started, and met, before the roles begin; otherwise a role must not reach into another CTA before a
-    barrier.cluster has shown that it runs.
+    """All CTAs of a cluster have started, and met, before the roles begin; otherwise a role must not reach into another
+    CTA before a barrier.cluster has shown that it runs.
     """
     strict: bool = False
     """Demand that who makes generic accesses executes the proxy fence, after reads that a bulk copy overwrites too; no
@@ -108,6 +119,10 @@ class Pipeline(Verbs):
         self._shape = Cluster.parse(self.cluster)
         if self._shape.size > 1 and not self._clusters:
             raise SpecError(f"cluster {self.cluster}: {self.name} stays in its CTA: use 1x1, or tma-async", here())
+        if self.clusters < 1:
+            raise SpecError(f"clusters={self.clusters}: use 1 or more", here())
+        grids = 1 + max((one.grid for one in roles_of(type(self)).values()), default=0)
+        self._launch = LaunchShape(self._shape, self.clusters, grids)
         self.layout = lay_out(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -136,8 +151,9 @@ class Pipeline(Verbs):
         return label_of(type(self))
 
     def parameters(self) -> dict[str, Any]:
-        """By name, in declaration order."""
-        return {name: getattr(self, name) for name in self.parameter_names()}
+        """By name, in declaration order; those of a launch of several clusters only where they say something."""
+        values = {name: getattr(self, name) for name in self.parameter_names()}
+        return {name: value for name, value in values.items() if name not in SAID or value != getattr(Pipeline, name)}
 
     def value(self, parameter: Parameter) -> int:
         """A declaration's parameter as a number."""
@@ -180,6 +196,8 @@ class Pipeline(Verbs):
     def _endless(self, period: int, bounded: bool, name: str) -> Iterator[Any]:
         if self._tracer is None:
             raise SpecError("loop() outside a role")
+        if name == "trips" and (grid := self._launch.grid_of(self._cta)):
+            name = f"grid{grid}.trips"  # another kernel has a trip count of its own
         return EndlessLoop(self._tracer, period, bounded, name)
 
     def __getattr__(self, name: str) -> Any:

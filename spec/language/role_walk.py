@@ -100,7 +100,7 @@ class RoleWalk:
         self.ended: dict[str, None] = {}
         self.source, self.over, self.followed = self.where, None, False
         object.__setattr__(self.pipeline, "_tracer", self)
-        object.__setattr__(self.pipeline, "_cta", self.me.cta)
+        object.__setattr__(self.pipeline, "_cta", self.me.number)
         self.closing.begin()
         if self.watch is not None:
             self.watch.begin()

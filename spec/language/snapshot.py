@@ -28,6 +28,7 @@ from sm90_verify.spec.language.state import Count, PipelineState, ring_period
 from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.phase import EXACT, Phase
 
 _GONE_THROUGH: tuple[Any, ...] = (range(1), range(1 << 64), [], (), "", "\xff", reversed([]))
@@ -139,7 +140,7 @@ class Snapshot:
             return ("tile", value.access, value.tag)
         if isinstance(value, Word):
             return ("word", value.access)
-        if isinstance(value, Threads | Cluster):
+        if isinstance(value, Threads | Cluster | LaunchShape):
             return value
         if isinstance(value, EndlessLoop) and self.suspended:
             return value.key(self.counted)

@@ -10,6 +10,7 @@ from sm90_verify.spec.language.declarations import Parameter
 from sm90_verify.spec.language.state import Count, PipelineState
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 
 T = TypeVar("T")
@@ -19,9 +20,11 @@ class Owner(Protocol):
     """The pipeline that the handles belong to."""
 
     _cta: int
-    """The CTA whose role is running."""
+    """The CTA whose role is running, counted through the launch."""
     _shape: Cluster
     """The shape of the cluster."""
+    _launch: LaunchShape
+    """All CTAs."""
 
     def value(self, parameter: Parameter) -> int: ...
 

@@ -118,6 +118,16 @@ class Verbs:
             raise SpecError(f"choose({name!r}) needs at least two options")
         return self.created(op.Choose(name, options))
 
+    def launch_dependents(self) -> op.Operation:
+        """griddepcontrol.launch_dependents: roles of the dependent grid (`@role(grid=1)`) may begin once every CTA of
+        this one has executed it or has ended. It orders no memory, and nobody may count on their beginning early.
+        """
+        return self.created(op.Griddepcontrol("launch_dependents"))
+
+    def grid_wait(self) -> op.Operation:
+        """griddepcontrol.wait: blocks until the grid before has ended and all that it did to memory is visible."""
+        return self.created(op.Griddepcontrol("wait"))
+
     def setmaxnreg_dec(self, registers: int) -> op.Operation:
         """setmaxnreg.dec."""
         return self.created(op.Setmaxnreg(registers, "dec"))

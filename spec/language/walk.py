@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sm90_verify.spec.errors import SpecError, place_of, place_of_class, placed
-from sm90_verify.spec.language.declarations import RoleDeclaration, check_role, is_own
-from sm90_verify.spec.language.pipeline import Pipeline, roles_of
+from sm90_verify.spec.errors import SpecError, place_of, place_of_class
+from sm90_verify.spec.language.declarations import is_own
+from sm90_verify.spec.language.instances import in_turn, instances
+from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.places import Watcher
 from sm90_verify.spec.language.role_walk import RoleWalk
 from sm90_verify.spec.model.annotate import annotate
-from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
+from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules
 from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.validate import validate
 
@@ -26,12 +27,7 @@ def trace(pipeline: Pipeline, tick: Tick = unheard) -> Kernel:
         from sm90_verify.spec.language.watch import Watch
 
         watch = Watch(pipeline)
-    programs = tuple(
-        annotate(bare, checked=True, tick=tick)
-        for cta in range(pipeline._shape.size)
-        for declaration in roles_of(type(pipeline)).items()
-        for bare in _programs(pipeline, cta, *declaration, watch, tick)
-    )
+    programs = tuple(annotate(bare, checked=True, tick=tick) for bare in _programs(pipeline, watch, tick))
     if not programs:
         what = f"{pipeline.name} has no role: mark a generator method with @role(warps=1)"
         raise SpecError(what, place_of_class(type(pipeline)))
@@ -41,9 +37,11 @@ def trace(pipeline: Pipeline, tick: Tick = unheard) -> Kernel:
         pipeline.layout,
         programs,
         pipeline.shape,
-        Rules(pipeline.strict, met=pipeline.met),
+        Rules(pipeline.strict, met=pipeline.met, resident=pipeline.resident),
         pipeline.registers,
         max([pipeline.stages, *pipeline.layout.slots.values()]),
+        pipeline._launch.clusters,
+        pipeline._launch.grids,
     )
     try:
         validate(kernel, annotated=True)
@@ -52,22 +50,13 @@ def trace(pipeline: Pipeline, tick: Tick = unheard) -> Kernel:
     return kernel
 
 
-def _programs(
-    pipeline: Pipeline, cta: int, name: str, declaration: RoleDeclaration, watch: Watcher | None, tick: Tick
-) -> Iterator[Program]:
-    """The instances of a role in a CTA. A role that does not take `me` does the same in all of them."""
-    where, home = place_of(declaration.body), pipeline._shape.home(cta)
-    with placed(where):
-        copies, threads = pipeline.value(declaration.copies), pipeline.value(declaration.threads)
-        split = declaration.split or (threads,)
-        check_role(name, threads, split, copies, declaration.ctas, pipeline._shape)
-    if declaration.ctas is not None and cta not in declaration.ctas:
-        return
-    nodes: tuple[Node, ...] = ()
-    for copy in range(copies):
-        label = home + (f"{name}{copy}" if copies > 1 else name)
-        for index, part in enumerate(split):
-            full = f"{label}.{index}" if len(split) > 1 else label
-            walk = RoleWalk(pipeline, declaration, Threads(full, part, index, copy, cta, sum(split[:index])), watch)
-            nodes = walk.trace(tick) if "me" in walk.takes or not nodes else nodes
-            yield Program(full, walk.me, nodes, label, home, where)
+def _programs(pipeline: Pipeline, watch: Watcher | None, tick: Tick) -> Iterator[Program]:
+    """The instances of all roles. A role that does not take `me` does the same in all of a CTA."""
+    known: dict[tuple[int, int], tuple[Node, ...]] = {}
+    for declaration, me, label in instances(pipeline):
+        walk = RoleWalk(pipeline, declaration, me, watch)
+        key = id(declaration), me.number
+        nodes = known.get(key, ()) if "me" not in walk.takes else ()
+        nodes = known[key] = nodes or walk.trace(tick)
+        home = pipeline._launch.home(me.number)
+        yield Program(me.name, me, in_turn(nodes, me, pipeline), label, home, place_of(declaration.body))

@@ -79,7 +79,7 @@ class Word:
         return as_write(self.access, "generic")._replace(strong=self._strong(order))
 
     def _strong(self, order: op.Ordering) -> Strong | None:
-        return None if order.sem == "weak" else Strong(order.scope, self._owner._cta)
+        return None if order.sem == "weak" else Strong(order.scope, *self._owner._launch.place(self._owner._cta))
 
     def __bool__(self) -> bool:
         raise SpecError(f"{self.access.object} has no truth value: yield {self.access.object}.ld() gives its value")

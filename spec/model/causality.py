@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from sm90_verify.spec.model.flow import meeting_of
+from sm90_verify.spec.model.flow import meeting_of, waits_for_a_grid
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.proxies import Shown, shown_writes
@@ -81,7 +81,7 @@ class Causality:
             fenced = "a fence after " if index >= len(self.tracked) else ""
             text = about.format(f"{fenced}the last {describe(one.access).removeprefix('the ')} by {one.owner}")
             name = f"order.{role or of}.{index}"
-            found.append(self.v._new(name, 1, start, text, kind="order", of=of, role=role, index=index, ghost=True))
+            found.append(self.v.new(name, 1, start, text, kind="order", of=of, role=role, index=index, ghost=True))
         return found
 
     def _rows(self) -> dict[str, list[Acquirers]]:
@@ -90,7 +90,7 @@ class Causality:
         for program, _, node in self.v.nodes():
             name, level = self._acquired(program, node)
             if name:
-                rows.setdefault(name, {})[Acquirers(program.me.cta, level)] = None
+                rows.setdefault(name, {})[Acquirers(program.me.number, level)] = None
         return {name: list(found) for name, found in rows.items()}
 
     def _keys(self) -> list[tuple[str, Acquirers]]:
@@ -132,6 +132,8 @@ class Causality:
         if isinstance(node.operation, op.ThreadFence):
             self._fence(program.name, changes)
         self._show(program.name, effects, changes)
+        if waits_for_a_grid(program, node.operation, self.v.kernel.launch):
+            changes.update((self.known[program.name][index].name, TRUE) for index in self._of_the_first_grid())
         self._hand_over(program, node, way, changes)
         if way.kind == "completes" or isinstance(node.operation, op.ClusterWait):
             self._take_over(program, node, changes, at_once=True)
@@ -154,6 +156,15 @@ class Causality:
                 if over and index < len(self.tracked):
                     changes[self.known[program.name][index].name] = TRUE
 
+    def _of_the_first_grid(self) -> Iterator[int]:
+        """The accesses of its roles, and of the copies that they issue: all over when it is complete."""
+        launch = self.v.kernel.launch
+        first = {program.name for program in self.programs if launch.grid_of(program.me.number) == 0}
+        for index, one in enumerate(self.all):
+            issuers = [one.owner] if one.copies is None else [role for role, _, _ in self.v.copies[one.copies][2]]
+            if first.intersection(issuers):
+                yield index
+
     def _copied(self, program: Program) -> set[Access]:
         return {access for key in self.v.copies for access in key.accesses}
 
@@ -168,7 +179,7 @@ class Causality:
 
     def _take_over(self, program: Program, node: Node, changes: dict[str, Expr], *, at_once: bool) -> None:
         name, level = self._acquired(program, node)
-        bits = self.public.get((name, Acquirers(program.me.cta, level)))
+        bits = self.public.get((name, Acquirers(program.me.number, level)))
         into = self.known[program.name] if at_once else self.read.get(program.name)
         if bits is not None and into is not None:
             for mine, theirs in zip(into, bits, strict=True):
@@ -202,7 +213,7 @@ class Causality:
         level = level if strong else min(level, self.fences.get(role, EVERYWHERE))
 
         def given(row: Acquirers) -> Bits:
-            distance = 0 if row.cta == program.me.cta else 1
+            distance = self.v.kernel.launch.distance(row.cta, program.me.number)
             if distance > min(level, row.level):
                 return [FALSE] * len(known)
             return known if strong else fenced

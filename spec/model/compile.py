@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import assert_never
 
 from sm90_verify.spec.model.accesses import Bystander, Spot, in_locations
@@ -22,6 +22,7 @@ from sm90_verify.spec.model.flow import (
     parity_of,
     soon,
     waits_ahead,
+    waits_for_a_grid,
 )
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Action, Location, LocationKind, Machine, Role
@@ -37,7 +38,7 @@ from sm90_verify.spec.model.word_ways import word_ways
 from sm90_verify.spec.model.words import things_of, unlike, words_of
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.expr import TRUE, Expr, Lit, all_of, is_false, where
+from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit, all_of, is_false, where
 from sm90_verify.spec.ptx.needs import READ_AT_EXIT
 from sm90_verify.spec.ptx.registers import never_granted, register_way
 from sm90_verify.spec.ptx.step import Illegal, Way
@@ -52,6 +53,7 @@ from sm90_verify.spec.ptx.thread_barriers import (
     leave_ways,
     named_ways,
 )
+from sm90_verify.spec.ptx.turns import Turn, start_ways, wait_ways
 
 
 def compile_kernel(kernel: Kernel, tick: Tick = unheard, *, kept: int | None = None) -> Machine:
@@ -176,7 +178,8 @@ class _Compiler:
     ) -> None:
         what, thing = words_of(node)
         for way in ways:
-            target = entrance if way.kind == "enters" else node.successors.get(way.answer)
+            target = at if way.kind == "stays" else node.successors.get(way.answer)
+            target = entrance if way.kind == "enters" else target
             if target is None or is_false(way.guard):
                 continue
             op_text = f"{prefix}{what}" + (f": {way.label}" if way.label else "")
@@ -203,11 +206,12 @@ class _Compiler:
     def _homes(self) -> dict[str, None]:
         return dict.fromkeys(program.home for program in self.programs)
 
-    def _at_home(self, home: str | None) -> list[Program]:
-        return [program for program in self.programs if home is None or program.home == home]
+    def _at_home(self, home: str) -> list[Program]:
+        """The programs of a CTA, or of a whole cluster, by what its names begin with."""
+        return [program for program in self.programs if home in (program.home, program.peers)]
 
-    def _threads(self, home: str | None = None) -> int:
-        """Threads of a CTA, or of the whole cluster."""
+    def _threads(self, home: str) -> int:
+        """Threads of a CTA, or of a whole cluster."""
         return sum(program.me.threads for program in self._at_home(home))
 
     def _standing(self, program: Program, node: Node) -> list[Illegal]:
@@ -248,6 +252,8 @@ class _Compiler:
         elif effects.registers is not None:
             free, before = self.v.free[program.home], self.kernel.registers_at(node)
             ways = [register_way(free, before, program.me.threads, effects.registers)]
+        elif effects.turns is not None:
+            ways = self._turn_ways(program, node)
         else:
             ways = [Way(TRUE, ())]
         illegal = (*self.unmet.by_signals(program, effects.signals), *self.unmet.by_copies(program, node))
@@ -265,9 +271,11 @@ class _Compiler:
         meeting = self.v.meetings[meeting_of(program, meets) or ""]
         match meets:
             case op.ClusterArrive():
-                return cluster_arrive_ways(meeting, role, threads, self._exited(None, CLUSTER_WIDTH), self._threads())
+                exited, total = self._exited(program.peers, CLUSTER_WIDTH, meeting.flags), self._threads(program.peers)
+                return cluster_arrive_ways(meeting, role, threads, exited, total)
             case op.ClusterWait():
-                return cluster_wait_ways(meeting, role, self._exited(None, CLUSTER_WIDTH), self._threads())
+                exited, total = self._exited(program.peers, CLUSTER_WIDTH, meeting.flags), self._threads(program.peers)
+                return cluster_wait_ways(meeting, role, exited, total)
             case op.NamedSync():
                 apart = list(self.unmet.by_threads_apart(program, node, meets))
                 ways = named_ways(meeting, role, threads, meets.id, meets.threads, blocks=meets.blocks)
@@ -280,6 +288,27 @@ class _Compiler:
             case _:
                 assert_never(meets)
 
+    def _turn_ways(self, program: Program, node: Node) -> list[Way]:
+        launch, block = self.kernel.launch, self.kernel.launch.block(program.me.number)
+        if isinstance(node.operation, op.CtaStart):
+            assert self.v.put_off is not None
+            earlier = launch.earlier(block, resident=self.kernel.rules.resident)
+            follows = TRUE if self.kernel.rules.resident else self.v.started.get(block - 1, TRUE) == 1
+            turn = Turn(self.v.started[block], self.v.put_off, self._all_ended(earlier), follows)
+            return start_ways(turn)
+        if self.v.complete is None or not waits_for_a_grid(program, node.operation, launch):
+            return [Way(TRUE, ())]
+        return wait_ways(self.v.complete, self._all_ended(range(launch.clusters)))
+
+    def _all_ended(self, blocks: Container[int]) -> Expr:
+        """All roles of these clusters, counted through the launch."""
+        block_of = self.kernel.launch.block
+        return all_of(
+            in_locations(self.v.counters[p.name], final_nodes(p))
+            for p in self.programs
+            if block_of(p.me.number) in blocks
+        )
+
     def _bystander(self, program: Program) -> Bystander:
         held = [told_by_place(self.v.covered, program.name, node.held) for node in program.nodes]
         spots = [Spot(one, tuple(ahead)) for one, ahead in zip(held, soon(program), strict=True)]
@@ -287,10 +316,10 @@ class _Compiler:
         spots += [Spot(one, ()) for one in inside]
         return Bystander(program.name, self.v.counters[program.name], tuple(spots))
 
-    def _exited(self, home: str | None, width: int) -> Expr:
-        """How many threads of a CTA have exited; of the whole cluster, without those that have arrived before."""
+    def _exited(self, home: str, width: int, arrived: Mapping[str, Field] | None = None) -> Expr:
+        """How many threads of a CTA or a cluster have exited, without those that have arrived before."""
         total: Expr = Lit(0, width)
-        arrived = self.v.meetings["cluster"].flags if home is None else {}
+        arrived = arrived or {}
         for program in self._at_home(home):
             done = in_locations(self.v.counters[program.name], final_nodes(program))
             if program.name in arrived:

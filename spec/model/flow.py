@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
+from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.memory import Access
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
         case op.CtaSync():
             return f"{program.home}cta"
         case op.ClusterArrive() | op.ClusterWait():
-            return "cluster"
+            return f"{program.peers}cluster"
         case op.WarpSync():
             return f"warp.{program.role}"
         case None:
@@ -67,6 +68,11 @@ def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
                 total = sum(other.me.threads for other in programs if other.role == program.role)
             counts.setdefault(name, set()).add(total)
     return frozenset(name for name, found in counts.items() if found == {sum(threads[name].values())})
+
+
+def waits_for_a_grid(program: Program, operation: op.Operation | None, launch: LaunchShape) -> bool:
+    """griddepcontrol.wait in a grid that depends on another; in the first it does nothing."""
+    return isinstance(effects_of(operation).turns, op.Griddepcontrol) and launch.grid_of(program.me.number) > 0
 
 
 def final_nodes(program: Program) -> list[int]:

@@ -10,7 +10,7 @@ from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region, barriers_over
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT, MBARRIER_BYTES
 from sm90_verify.spec.ptx.misfit import misfit
 from sm90_verify.spec.ptx.phase import Phase
@@ -50,12 +50,12 @@ def _fields(record: object, name: str, without: tuple[str, ...], place: object =
 # ---------------------------------------------------------------- objects
 
 
-def check_layout(layout: Layout, shape: Cluster) -> None:
+def check_layout(layout: Layout, launch: LaunchShape) -> None:
     """Raises SpecError where something is said of objects that have no place, or that does not follow from places."""
     barriers = [one.object for one in layout.regions if one.declaration in layout.barriers]
     buffers = [one.object for one in layout.regions if one.declaration not in layout.barriers]
     for region in layout.regions:
-        if wrong := _misplaced(region, region.object in barriers, shape):
+        if wrong := _misplaced(region, region.object in barriers, launch):
             raise SpecError(wrong, layout.places.get(region.declaration))
     for name, count in layout.arrivals.items():
         if name not in barriers:
@@ -73,8 +73,8 @@ def check_layout(layout: Layout, shape: Cluster) -> None:
         raise SpecError(f"{what}: use barriers_over(regions, barriers)")
 
 
-def _misplaced(region: Region, barrier: bool, shape: Cluster) -> str:
-    ctas = 1 if region.space == "global" else shape.size
+def _misplaced(region: Region, barrier: bool, launch: LaunchShape) -> str:
+    ctas = 1 if region.space == "global" else launch.ctas
     if not 0 <= region.cta < ctas:
         return f"{region.object} lies in {region.space} memory of CTA {region.cta}: use 0 to {ctas - 1}"
     if barrier and region.space != "shared":
@@ -93,8 +93,10 @@ def check_parts(programs: tuple[Program, ...]) -> None:
     for program in programs:
         known = parts.setdefault(program.role, [])
         for other in known:
-            if other.me.cta != program.me.cta:
-                what = f"{other.name} of CTA {other.me.cta} and {program.name} of CTA {program.me.cta} are parts of"
+            if other.me.number != program.me.number:
+                what = (
+                    f"{other.name} of CTA {other.me.number} and {program.name} of CTA {program.me.number} are parts of"
+                )
                 raise SpecError(f"{what} the role {program.role}: give each CTA roles of its own", program.where)
             if other.me.index == program.me.index:
                 what = f"{other.name} and {program.name} are both part {program.me.index} of the role {program.role}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from sm90_verify.spec.errors import Source
@@ -15,6 +16,7 @@ from sm90_verify.spec.model.layout import Layout
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.groups import IDLE, Held
+from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.limits import CTA_THREADS
 from sm90_verify.spec.ptx.memory import Name, Number
 
@@ -63,6 +65,15 @@ class Threads:
     """The rank of the CTA in its cluster."""
     first: Number = 0
     """Threads of the role before these, if it is split."""
+    cluster: Number = 0
+    """The number of the cluster in its grid."""
+    before: Number = 0
+    """CTAs of the launch before those of its cluster."""
+
+    @property
+    def number(self) -> int:
+        """The number of the CTA, counted through the whole launch: it says whose memory an access is to."""
+        return self.before + self.cta
 
     @property
     def leader(self) -> bool:
@@ -83,9 +94,14 @@ class Program:
     nodes: tuple[Node, ...]
     role: Name
     home: str = ""
-    """What the names of its CTA's things begin with, see spec.ptx.cluster."""
+    """What the names of its CTA's things begin with, see spec.ptx.launch."""
     where: Source | None = field(default=None, compare=False, repr=False)
     """The role's declaration."""
+
+    @property
+    def peers(self) -> str:
+        """What the names of its cluster's things begin with."""
+        return self.home.removesuffix(f"cta{self.me.cta}.")
 
 
 class Rules(NamedTuple):
@@ -100,6 +116,7 @@ class Rules(NamedTuple):
     strict: bool = False
     unobserved: tuple[Name, ...] = ()
     met: bool = True
+    resident: bool = True
 
 
 @dataclass(frozen=True)
@@ -119,6 +136,15 @@ class Kernel:
     rules: Rules = field(default_factory=Rules)
     registers: int = 168
     depth: Number = 1
+    clusters: Annotated[int, range(1, 1 << 16)] = 1
+    """Of each grid."""
+    grids: Annotated[int, range(1, 3)] = 1
+    """2: the second depends on the first (programmatic dependent launch)."""
+
+    @cached_property
+    def launch(self) -> LaunchShape:
+        """All its CTAs."""
+        return LaunchShape(self.cluster, self.clusters, self.grids)
 
     def allowing(self, barriers: Iterable[str] | None = None) -> Kernel:
         """The same, where an arrival in a phase that follows one nobody has seen is no violation on these barriers; on

@@ -53,6 +53,9 @@ VariableKind = Literal[
     "registers",
     "value",
     "order",
+    "started",
+    "put off",
+    "complete",
     "other",
 ]
 """What a variable is of its owner:
@@ -65,7 +68,9 @@ a role has met no proxy fence since; of a tensormap: whether a write by a role h
 barrier of threads: the threads that have arrived, the count that its generation was opened with, and where a role is at
 it; of a trip-count loop: whether its number of iterations is decided, and how many a role is behind; of a choice: what
 was chosen, by age, and how many a role is behind; of a CTA: its free registers; of a word: its value; of a role, a
-barrier or a word: whether an access is before what follows it.
+barrier or a word: whether an access is before what follows it; of a cluster: whether
+it is started; of the launch: whether those that are not must wait for others to end, and whether a thread has seen that
+the first grid has.
 """
 
 
@@ -105,9 +110,10 @@ class Check(NamedTuple):
     cases: tuple[tuple[Expr, str], ...] = ()
 
 
-ActionKind = Literal["step", "enters", "completes", "leaves", "lands", "piece"]
+ActionKind = Literal["step", "enters", "completes", "leaves", "stays", "lands", "piece"]
 """step: the role does its operation. At a barrier of threads: it enters and waits for the others, completes the
-barrier, or leaves one that is complete. Of a copy: it lands with its last piece, or another piece of it does.
+barrier, or leaves one that is complete. It is put off, and stays where it is. Of a copy: it lands with its last piece,
+or another piece of it does.
 """
 
 
@@ -265,6 +271,14 @@ class CopyInfo(NamedTuple):
     issues: tuple[tuple[str, int, int], ...]
 
 
+class ClusterInfo(NamedTuple):
+    """One of several clusters: its grid, its roles, and its variables, in corresponding order for all of a grid."""
+
+    grid: int
+    roles: tuple[str, ...]
+    variables: tuple[str, ...]
+
+
 class Structure(NamedTuple):
     """What is known about the model besides its transitions: reports explain with it, proofs derive invariants from
     it.
@@ -273,6 +287,7 @@ class Structure(NamedTuple):
     barriers: tuple[BarrierInfo, ...] = ()
     copies: tuple[CopyInfo, ...] = ()
     progress: tuple[RoleProgress, ...] = ()
+    clusters: tuple[ClusterInfo, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.model.launched import out_of_reach
 from sm90_verify.spec.model.layout import WordValues
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.effects import Begun, Copies, Groups, effects_of
+from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.limits import (
     BULK_ALIGNMENT,
     BULK_GROUPS,
@@ -28,12 +29,13 @@ OF_LOADS, OF_STORES = ("weak", "relaxed", "acquire"), ("weak", "relaxed", "relea
 OF_ATOMS = ("relaxed", "acquire", "release", "acq_rel")
 
 
-def wrong_with(operation: op.Operation | None, program: Program, programs: Sequence[Program], shape: Cluster) -> str:
+def wrong_with(
+    operation: op.Operation | None, program: Program, programs: Sequence[Program], launch: LaunchShape
+) -> str:
     """What is wrong with one operation of a role, wherever it is executed; "" if nothing is."""
     effects = effects_of(operation)
-    for signal in effects.signals:
-        if isinstance(signal, op.Arrive | op.Transaction) and not -1 <= signal.cta < shape.size:
-            return f"{signal.barrier} of CTA {signal.cta}: use 0 to {shape.size - 1}"
+    if far := out_of_reach(effects, program, launch):
+        return far
     if len({signal.barrier for signal in effects.signals}) < len(effects.signals):
         return f"an arrival at several CTAs that names {effects.signals[0].barrier} twice: name each once"
     if isinstance(effects.signal, op.Arrive) and effects.signal.count * (effects.signal.expect or 0) >= 1 << TX_WIDTH:
@@ -41,9 +43,9 @@ def wrong_with(operation: op.Operation | None, program: Program, programs: Seque
         return f"{what}: a tx-count has {COUNT_LIMIT} at most"
     if not effects.begins and not effects.lands and effects.commits is None and effects.ends is None:
         return next(_misplaced_tensormaps(operation), "")
-    wrong = [_outside(access, shape) for access in effects.accesses]
+    wrong = [_outside(access) for access in effects.accesses]
     wrong += [_unlike(begun, operation) for begun in effects.begins]
-    wrong += [_not_of(access.strong, program) for access in effects.accesses if access.strong is not None]
+    wrong += [_not_of(access.strong, program, launch) for access in effects.accesses if access.strong is not None]
     wrong += [_wrong_copies(copies) for copies, _ in effects.lands]
     sources = [one.access for one in effects.begins if one.until == "bulk_group" and one.data]
     for name, start, stop in _in_one_piece(sources):
@@ -53,7 +55,7 @@ def wrong_with(operation: op.Operation | None, program: Program, programs: Seque
         to = operation.destination  # that a tensormap describes may begin anywhere in its tensor
         wrong.append(misaligned_copy("a bulk store to", to.object, to.start, BULK_ALIGNMENT))
     if isinstance(operation, op.Load):
-        wrong += _wrong_with_load(operation, program.me.cta)
+        wrong += _wrong_with_load(operation, program.me.number)
     if effects.word is not None:
         wrong.append(_wrong_order(effects.word))
     if effects.ends is not None and effects.ends.pending >= (most := MOST_GROUPS[effects.ends.groups]):
@@ -64,9 +66,7 @@ def wrong_with(operation: op.Operation | None, program: Program, programs: Seque
     return next(filter(None, wrong), "")
 
 
-def _outside(access: Access, shape: Cluster) -> str:
-    if not 0 <= access.cta < shape.size:
-        return f"{access.object} of CTA {access.cta}: use 0 to {shape.size - 1}"
+def _outside(access: Access) -> str:
     if access.start < 0:
         return f"{access.object} begins at address {access.start}: use 0 or more"
     size = access.stop - access.start
@@ -186,8 +186,11 @@ def wrong_value(on: op.OnWord, words: Mapping[str, WordValues]) -> str:
     return f"{name} has the values 0 to {word.values - 1}, not {beyond[0]}: give word() more of them" if beyond else ""
 
 
-def _not_of(strong: Strong, program: Program) -> str:
-    """A strong access says of which CTA its thread is."""
-    if strong.cta == program.me.cta:
-        return ""
-    return f"a strong access by a thread of CTA {strong.cta} in a role of CTA {program.me.cta}: use {program.me.cta}"
+def _not_of(strong: Strong, program: Program, launch: LaunchShape) -> str:
+    """A strong access says of which CTA and of which cluster its thread is."""
+    number = program.me.number
+    if strong.cta != number:
+        return f"a strong access by a thread of CTA {strong.cta} in a role of CTA {number}: use {number}"
+    block = launch.block(number)
+    what = f"a strong access by a thread of cluster {strong.cluster} in a role of cluster {block}"
+    return "" if strong.cluster == block else f"{what}: use {block}"

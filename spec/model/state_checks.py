@@ -28,9 +28,9 @@ def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:
     if v.copies:
         for key, (busy, _, _) in v.copies.items():
             for access in key.accesses:
-                ended = gone.get(v.kernel.cluster.home(access.cta), TRUE)
+                ended = gone.get(v.kernel.launch.home(access.cta), TRUE)
                 if access.space == "shared" and not is_false(ended):
-                    because = in_flight_at_exit(access, v.kernel.cluster.size)
+                    because = in_flight_at_exit(access, v.kernel.launch)
                     yield Check(LANDED_AT_EXIT.property, ended & (busy != 0), because, access.object)
         finished = all_of(gone.values())
         if not is_false(finished):

@@ -7,8 +7,8 @@ from math import gcd
 from typing import assert_never
 
 from sm90_verify.spec.model.barrier_plans import BarrierPlan
-from sm90_verify.spec.model.flow import blocks_inside, is_local
-from sm90_verify.spec.model.machine import BarrierInfo, CopyInfo, ProgressKind, RoleProgress, Structure
+from sm90_verify.spec.model.flow import blocks_inside, is_local, meeting_of
+from sm90_verify.spec.model.machine import BarrierInfo, ClusterInfo, CopyInfo, ProgressKind, RoleProgress, Structure
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
@@ -17,7 +17,24 @@ from sm90_verify.spec.ptx.expr import Expr, Field
 
 def structure_of(v: Variables) -> Structure:
     """The barriers, the copies, and how far each role has got at each of its locations."""
-    return Structure(tuple(_barrier_info(v)), tuple(_copy_info(v)), tuple(_progress(v)))
+    return Structure(tuple(_barrier_info(v)), tuple(_copy_info(v)), tuple(_progress(v)), tuple(_clusters(v)))
+
+
+def _clusters(v: Variables) -> Iterable[ClusterInfo]:
+    """Each of several clusters, with what is its own: global memory is nobody's."""
+    launch = v.kernel.launch
+    if launch.clusters == 1:
+        return
+    of = {one.object: launch.block(one.cta) for one in v.kernel.layout.regions if one.space != "global"}
+    for program, _, node in v.nodes():
+        block = launch.block(program.me.number)
+        met = meeting_of(program, node.operation)
+        of.update(dict.fromkeys((program.home, program.peers, *([] if met is None else [met])), block))
+    roles = {program.name: launch.block(program.me.number) for program in v.programs}
+    owner = {one.name: roles[one.role] if one.role else of.get(one.of, -1) for one in v.all}
+    for block in range(launch.blocks):
+        mine = tuple(name for name, where in roles.items() if where == block)
+        yield ClusterInfo(block // launch.clusters, mine, tuple(name for name in owner if owner[name] == block))
 
 
 def _barrier_info(v: Variables) -> Iterable[BarrierInfo]:
@@ -43,7 +60,7 @@ def _is_balanced(v: Variables, name: str) -> bool:
     """
     home = next(region.cta for region in v.kernel.layout.regions if region.object == name)
     far = any(
-        copies.barrier == name and program.me.cta != home
+        copies.barrier == name and program.me.number != home
         for program, _, node in v.nodes()
         for copies, _ in effects_of(node.operation).lands
     )

@@ -18,12 +18,13 @@ from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import Check
-from sm90_verify.spec.model.proxies import told_by_place
+from sm90_verify.spec.model.proxies import Bare, Edited, told_by_place
 from sm90_verify.spec.model.state_checks import check_of
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import TRUE, Expr, any_of, is_false
+from sm90_verify.spec.ptx.groups import IDLE
 from sm90_verify.spec.ptx.limits import WARP
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.needs import ALIGNED, BEGUN, INITIALISED, INSIDE, SHOWN_TO_COPIES, SHOWN_TO_CTAS, THERE
@@ -62,7 +63,7 @@ class Unmet:
                 yield SHOWN_TO_COPIES.unmet(when, role=program.name, barrier=key.barrier, other=name)
             for access in key.accesses:
                 yield from self._runs_over(key.bytes, access)
-                if access.space == "shared" and access.cta != program.me.cta:
+                if access.space == "shared" and access.cta != program.me.number:
                     yield from self._not_begun(access.cta)
 
     def by_threads_apart(self, program: Program, node: Node, sync: op.NamedSync) -> Iterator[Illegal]:
@@ -86,17 +87,24 @@ class Unmet:
         """What the accesses that begin there must not meet."""
         role, effects, others = program.name, effects_of(node.operation), self._others(program)
         kinds = {access: key for key, _ in effects.lands for access in key.accesses}
+        others, ended = self._in_and_before(program, others)
         for access in effects.accesses:
             if self.causality is not None:
                 yield from self.causality.race_checks(program, access)
                 yield from self.causality.fence_checks(program, access)
             seen = others if self.causality is None else []
             yield from race_checks(role, access, node.held, seen, self.v.flights, kinds.get(access))
-            if access.space != "global" and access.cta != program.me.cta and access not in kinds:
+            if self.causality is None:
+                yield from self._unless_complete(race_checks(role, access, IDLE, ended, ()))
+            if access.space != "global" and access.cta != program.me.number and access not in kinds:
                 yield from (check_of(part, access.object) for part in self._reaches(program, access.cta))
-            held = told_by_place(self.v.covered, role, node.held)
-            yield from fence_checks(role, access, held, others, self.v.bare, strict=self.kernel.rules.strict)
-            yield from map_checks(role, access, self.v.edited)
+            held, strict = told_by_place(self.v.covered, role, node.held), self.kernel.rules.strict
+            bare, edited = self._of_grids(program, before=False)
+            yield from fence_checks(role, access, held, others, bare, strict=strict)
+            yield from map_checks(role, access, edited)
+            bare, edited = self._of_grids(program, before=True)
+            yield from self._unless_complete(fence_checks(role, access, IDLE, ended, bare, strict=strict))
+            yield from self._unless_complete(map_checks(role, access, edited))
         yield from live_checks(role, barriers_under(self.kernel.layout, node.operation), self.v.barriers)
         for access, tag in effects.expected:
             if tag is not None:
@@ -105,6 +113,29 @@ class Unmet:
 
     def _others(self, program: Program) -> list[Bystander]:
         return [other for name, other in self.bystanders.items() if name != program.name]
+
+    def _in_and_before(self, program: Program, others: list[Bystander]) -> tuple[list[Bystander], list[Bystander]]:
+        """Those of the role's own grid or a later one, and those of the grid before."""
+        grid_of = self.kernel.launch.grid_of
+        grids = {other.name: grid_of(other.me.number) for other in self.v.programs}
+        before = [other for other in others if grids[other.name] < grids[program.name]]
+        return [other for other in others if other not in before], before
+
+    def _of_grids(self, program: Program, *, before: bool) -> tuple[Bare, Edited]:
+        """The bits of the writes of the role's own grid or a later one, or of those of the grid before."""
+        grid_of = self.kernel.launch.grid_of
+        mine = grid_of(program.me.number)
+        grids = {other.name: grid_of(other.me.number) for other in self.v.programs}
+        bare = {key: bit for key, bit in self.v.bare.items() if (grids[key[0]] < mine) == before}
+        return bare, {key: field for key, field in self.v.edited.items() if (grids[key[0]] < mine) == before}
+
+    def _unless_complete(self, checks: Iterable[Check]) -> Iterator[Check]:
+        """What the grid before has done is over, and shown to everybody, once a thread has waited for it: if that is
+        not before an access, then there is a state in which the access can begin and nobody has waited yet.
+        """
+        complete = self.v.complete
+        for check in checks:
+            yield check if complete is None else check._replace(when=check.when & (complete == 0))
 
     def _elsewhere(self, program: Program, barrier: str, *, hidden: bool) -> Iterator[tuple[str, Expr]]:
         """Other roles that have initialised a barrier, and where they have not shown it to CTAs (hidden) or copies."""
@@ -123,11 +154,13 @@ class Unmet:
 
     def _reaches(self, program: Program, cta: int) -> Iterator[Illegal]:
         """What an operation on the shared memory of another CTA must not meet: that it has exited, or not begun."""
-        yield THERE.unmet(self.gone.get(self.kernel.cluster.home(cta), TRUE), role=program.name, cta=cta)
+        yield THERE.unmet(
+            self.gone.get(self.kernel.launch.home(cta), TRUE), role=program.name, cta=self.kernel.launch.called(cta)
+        )
         yield from self._not_begun(cta)
 
     def _not_begun(self, cta: int) -> Iterator[Illegal]:
         if not self.kernel.rules.met:
-            home = self.kernel.cluster.home(cta)
+            home = self.kernel.launch.home(cta)
             begun = any_of(self.v.counters[p.name] != 0 for p in self.v.programs if p.home == home)
-            yield BEGUN.unmet(~begun, cta=cta)
+            yield BEGUN.unmet(~begun, cta=self.kernel.launch.called(cta))

@@ -15,12 +15,12 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import assert_never
 
 from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.spec.model import launched
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region
 from sm90_verify.spec.model.operation_checks import wrong_value, wrong_with
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.limits import (
     CTA_THREADS,
@@ -43,16 +43,17 @@ def validate(kernel: Kernel, *, annotated: bool = False) -> None:
         handmade.check_fields(kernel)
     programs = kernel.programs
     _check_names(programs)
-    _check_homes(programs, kernel.cluster)
+    launched.check_homes(programs, kernel.launch)
+    launched.check_starts(kernel)
     _check_memory(kernel.layout)
     _check_threads(programs)
     _check_registers(programs, kernel.registers)
     _check_barrier_zero(programs)
     if not annotated:
-        handmade.check_layout(kernel.layout, kernel.cluster)
+        handmade.check_layout(kernel.layout, kernel.launch)
         handmade.check_parts(programs)
     for program, node in _nodes(programs):
-        what = wrong_with(node.operation, program, programs, kernel.cluster)
+        what = wrong_with(node.operation, program, programs, kernel.launch)
         if what:
             raise SpecError(what, node.source)
     if not annotated:
@@ -71,16 +72,6 @@ def _check_names(programs: Sequence[Program]) -> None:
     for program in programs:
         if names.count(program.name) > 1:
             raise SpecError(f"two programs are called {program.name}: give one of them another name", program.where)
-
-
-def _check_homes(programs: Sequence[Program], shape: Cluster) -> None:
-    """Every program is that of a CTA that is there."""
-    for program in programs:
-        if not 0 <= program.me.cta < shape.size:
-            raise SpecError(f"role {program.name} is that of CTA {program.me.cta}: use 0 to {shape.size - 1}")
-        if program.home != shape.home(program.me.cta):
-            what = f"role {program.name} of CTA {program.me.cta} has the home {program.home!r}"
-            raise SpecError(f"{what}: use {shape.home(program.me.cta)!r}", program.where)
 
 
 def _check_things(programs: Sequence[Program], layout: Layout) -> None:
@@ -116,7 +107,7 @@ def _wrong_form(on: op.Signal | op.Wait, barrier: Region, program: Program, crow
     """What is wrong with how an operation names its barrier: as one of another CTA, or of its own; and, where a buffer
     lies in it too, with the bytes that it writes.
     """
-    away = barrier.cta != program.me.cta
+    away = barrier.cta != program.me.number
     match on:
         case op.Arrive() | op.Transaction():
             if on.cta != barrier.cta and (away or on.cta >= 0):
@@ -125,7 +116,9 @@ def _wrong_form(on: op.Signal | op.Wait, barrier: Region, program: Program, crow
             return ""
         case op.Wait() | op.Init() | op.Inval():
             if away and not on.remote:
-                return f"{on.barrier} lies in CTA {barrier.cta}, and {program.name} in CTA {program.me.cta}: say remote"
+                return (
+                    f"{on.barrier} lies in CTA {barrier.cta}, and {program.name} in CTA {program.me.number}: say remote"
+                )
         case _:
             assert_never(on)
     if isinstance(on, op.Wait):

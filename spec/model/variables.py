@@ -8,9 +8,10 @@ from typing import Literal
 from sm90_verify.spec.model.accesses import Flight
 from sm90_verify.spec.model.barrier_plans import BarrierPlan, plans_of
 from sm90_verify.spec.model.decisions import Shared, choices_kept, iterations_kept
-from sm90_verify.spec.model.flow import blocks_inside, meeting_of
+from sm90_verify.spec.model.flow import blocks_inside, meeting_of, waits_for_a_grid
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Variable, VariableKind
+from sm90_verify.spec.model.pools import registers_of, words_of
 from sm90_verify.spec.model.proxies import bare_bits, bare_writes, edit_fields
 from sm90_verify.spec.model.weaker import is_needed
 from sm90_verify.spec.model.words import labels, unlike
@@ -42,7 +43,7 @@ class Variables:
         self.counters = {p.name: self._counter(p) for p in kernel.programs}
         self.barriers = {name: self._barrier(name, plan) for name, plan in self.plans.items()}
         self.unseen = {
-            (role, name): self._new(
+            (role, name): self.new(
                 f"unseen.{role}.{name}",
                 (max(distance, int(plan.invals)) + 1).bit_length(),
                 0,
@@ -56,7 +57,7 @@ class Variables:
             for role, distance in plan.distance.items()
         }
         self.fresh = {
-            (role, name): self._new(
+            (role, name): self.new(
                 f"fresh.{role}.{name}",
                 1,
                 0,
@@ -70,7 +71,7 @@ class Variables:
             if self.plans[name].invals
         }
         self.ages = {
-            (role, name): self._new(
+            (role, name): self.new(
                 f"age.{role}.{name}",
                 AGE_WIDTH,
                 0,
@@ -87,14 +88,15 @@ class Variables:
         self._plan_bare()
         self._plan_meetings()
         self._plan_shared()
-        self._plan_registers()
-        self._plan_words()
+        self.free = registers_of(self.nodes(), self.new)
+        self.words = words_of(self.nodes(), self.new, kernel.layout.words)
+        self._plan_turns()
 
     def nodes(self) -> Iterable[tuple[Program, int, Node]]:
         """All nodes of all programs, with their numbers."""
         return ((program, index, node) for program in self.programs for index, node in enumerate(program.nodes))
 
-    def _new(
+    def new(
         self,
         name: str,
         width: int,
@@ -119,29 +121,29 @@ class Variables:
         inside = sum(1 for node in program.nodes if blocks_inside(node.operation))
         width = max(1, (len(program.nodes) + inside - 1).bit_length())
         about = f"location of {program.name}"
-        return self._new(f"at.{program.name}", width, 0, about, kind="location", role=program.name)
+        return self.new(f"at.{program.name}", width, 0, about, kind="location", role=program.name)
 
     def _barrier(self, name: str, plan: BarrierPlan) -> Mbarrier:
         width = max(plan.arrivals, plan.most, 1).bit_length()
         full = Lit(plan.arrivals, width)
         about = f"pending arrivals of {name}"
-        pending = self._new(f"{name}.pending", width, plan.arrivals, about, kind="pending", of=name)
-        phase = self._new(f"{name}.phase", 1, 0, f"phase parity of {name}", kind="phase", of=name)
+        pending = self.new(f"{name}.pending", width, plan.arrivals, about, kind="pending", of=name)
+        phase = self.new(f"{name}.phase", 1, 0, f"phase parity of {name}", kind="phase", of=name)
         tx: Expr = Lit(0, mbarrier.TX_WIDTH)
         if plan.transactions:
-            tx = self._new(f"{name}.tx", mbarrier.TX_WIDTH, 0, f"tx-count of {name} in bytes", kind="tx", of=name)
+            tx = self.new(f"{name}.tx", mbarrier.TX_WIDTH, 0, f"tx-count of {name} in bytes", kind="tx", of=name)
         expected: Expr = full
         if plan.drops or plan.inits:
             about = f"arrivals that {name} expects in a phase"
-            expected = self._new(f"{name}.expected", width, plan.arrivals, about, kind="expected", of=name)
+            expected = self.new(f"{name}.expected", width, plan.arrivals, about, kind="expected", of=name)
         alive: Expr = TRUE if plan.initialised else FALSE
         if plan.inits:
             about = f"{name} is initialised"
-            alive = self._new(f"{name}.alive", 1, int(plan.initialised), about, kind="alive", of=name)
+            alive = self.new(f"{name}.alive", 1, int(plan.initialised), about, kind="alive", of=name)
         observed: Expr = TRUE
         if plan.tokens:
             about = f"somebody has seen the last phase of {name} complete"
-            observed = self._new(f"{name}.observed", 1, 1, about, kind="observed", of=name, ghost=True)
+            observed = self.new(f"{name}.observed", 1, 1, about, kind="observed", of=name, ghost=True)
         return Mbarrier(alive, phase, expected, pending, tx, observed)
 
     def _plan_copies(self) -> None:
@@ -168,9 +170,7 @@ class Variables:
                 start = self.tags[name][self.kernel.layout.holds[name]] if name in self.kernel.layout.holds else 0
                 shown = ("nothing", *labels(self.tags[name]))
                 about = f"what {name} holds"
-                self.content[name] = self._new(
-                    f"{name}.holds", width, start, about, kind="holds", of=name, labels=shown
-                )
+                self.content[name] = self.new(f"{name}.holds", width, start, about, kind="holds", of=name, labels=shown)
         self.copies: dict[Copies, tuple[Field, Field | None, tuple[tuple[str, int, int], ...]]] = {}
         numbers: dict[str, int] = {}
         for key, issues in copies.items():
@@ -179,13 +179,13 @@ class Variables:
             name = f"{buffer}.flight" if number == 1 else f"{buffer}.flight{number}"
             tags = self.tags[buffer]
             about, shown = f"the copy in flight into {buffer}", ("none", *labels(tags))
-            busy = self._new(
+            busy = self.new(
                 name, len(tags).bit_length(), 0, about, kind="flight", of=buffer, index=number - 1, labels=shown
             )
             piece = None
             if key.pieces > 1:
                 width, about = (key.pieces - 1).bit_length(), f"pieces of {name} that have landed"
-                piece = self._new(f"{name}.pieces", width, 0, about, kind="pieces", of=buffer, index=number - 1)
+                piece = self.new(f"{name}.pieces", width, 0, about, kind="pieces", of=buffer, index=number - 1)
             self.copies[key] = (busy, piece, tuple((role, node, tags[tag]) for role, node, tag in issues))
         self.flights = [
             Flight(access, busy != 0, access.object, key)
@@ -196,8 +196,8 @@ class Variables:
     def _plan_bare(self) -> None:
         ordered = is_needed(self.kernel)
         self.covered = frozenset(bare_writes(self.kernel))
-        self.bare = {} if ordered else bare_bits(self.kernel, self._new)
-        self.edited = edit_fields(self.kernel, self._new)
+        self.bare = {} if ordered else bare_bits(self.kernel, self.new)
+        self.edited = edit_fields(self.kernel, self.new)
 
     def _tag(self, name: str, tag: Hashable) -> None:
         values = self.tags.setdefault(name, {})
@@ -210,40 +210,41 @@ class Variables:
             found = meeting_of(program, node.operation)
             if found is not None:
                 waiters = members.setdefault(found, {})
-                if found == "cluster" or blocks_inside(node.operation):
+                if isinstance(node.operation, op.ClusterArrive | op.ClusterWait) or blocks_inside(node.operation):
                     waiters[program.name] = None
                 if isinstance(node.operation, op.NamedSync):
                     counts.setdefault(found, {})[node.operation.threads] = None
         self.meetings: dict[str, ThreadBarrier] = {}
-        if "cluster" in members:
-            self.meetings["cluster"] = self._cluster_barrier(members.pop("cluster"))
+        for name in dict.fromkeys(f"{program.peers}cluster" for program in self.programs):
+            if name in members:
+                self.meetings[name] = self._cluster_barrier(name, members.pop(name))
         own = {f"warp.{program.role}": program.role for program in self.programs}
         for name, roles in members.items():
             about, role = f"threads that have arrived at {name}", own.get(name, "")
-            arrived = self._new(f"{name}.arrived", THREADS_WIDTH, 0, about, kind="arrived", of=name, role=role)
+            arrived = self.new(f"{name}.arrived", THREADS_WIDTH, 0, about, kind="arrived", of=name, role=role)
             count: Expr = Lit(0, THREADS_WIDTH)
             if len(counts.get(name, {})) > 1:
                 about = f"threads that {name} waits for"
-                count = self._new(f"{name}.count", THREADS_WIDTH, 0, about, kind="count", of=name, role=role)
+                count = self.new(f"{name}.count", THREADS_WIDTH, 0, about, kind="count", of=name, role=role)
             about = "{} waits inside {}, which has not completed"
             flags = {
-                role: self._new(f"{name}.{role}", 1, 0, about.format(role, name), kind="met", of=name, role=role)
+                role: self.new(f"{name}.{role}", 1, 0, about.format(role, name), kind="met", of=name, role=role)
                 for role in roles
             }
             self.meetings[name] = ThreadBarrier(arrived, count, flags)
 
-    def _cluster_barrier(self, roles: Iterable[str]) -> ThreadBarrier:
+    def _cluster_barrier(self, name: str, roles: Iterable[str]) -> ThreadBarrier:
         about = "threads of the cluster that have arrived at barrier.cluster"
-        arrived = self._new("cluster.arrived", CLUSTER_WIDTH, 0, about, kind="arrived", of="cluster")
+        arrived = self.new(f"{name}.arrived", CLUSTER_WIDTH, 0, about, kind="arrived", of=name)
         shown = ("not arrived", "arrived", "may leave")
         flags = {
-            role: self._new(
-                f"cluster.{role}",
+            role: self.new(
+                f"{name}.{role}",
                 2,
                 0,
                 f"{role} at barrier.cluster",
                 kind="met",
-                of="cluster",
+                of=name,
                 role=role,
                 labels=shown,
             )
@@ -266,7 +267,7 @@ class Variables:
             most = self._most(iterations_kept(self.kernel.depth), roles)
             behind = self._behind(name, roles, most, "iterations behind")
             about = f"the number of iterations of loop {name!r} is decided"
-            stopped = self._new(f"loop.{name}.ended", 1, 0, about, kind="ended", of=name)
+            stopped = self.new(f"loop.{name}.ended", 1, 0, about, kind="ended", of=name)
             self.shared[f"loop {name}"] = Shared(f"iterations of {name!r}", behind, most, (), stopped)
         for name, roles in choices.items():
             most = self._most(choices_kept(self.kernel.depth), roles)
@@ -274,7 +275,7 @@ class Variables:
             bits = max(1, (options[name] - 1).bit_length())
             about = "choice {!r}, {} before the last"
             history = tuple(
-                self._new(
+                self.new(
                     f"choice.{name}.{age}",
                     bits,
                     0,
@@ -300,7 +301,7 @@ class Variables:
         what = "iterations" if kind == "iterations behind" else "choices"
         about = "how many {} of {!r} {} is behind the most advanced role"
         return {
-            role: self._new(
+            role: self.new(
                 f"behind.{role}.{name}",
                 (most + 1).bit_length(),
                 0,
@@ -313,21 +314,22 @@ class Variables:
             for role in roles
         }
 
-    def _plan_registers(self) -> None:
-        self.free: dict[str, Field] = {}
+    def _plan_turns(self) -> None:
+        """started: by number of a cluster that others may keep waiting. complete: None if nobody waits for a grid."""
+        self.started: dict[int, Field] = {}
+        self.put_off: Field | None = None
+        self.complete: Field | None = None
+        launch = self.kernel.launch
         for program, _, node in self.nodes():
-            if isinstance(node.operation, op.Setmaxnreg) and program.home not in self.free:
-                name = f"{program.home}registers.free"
-                about = "registers of the CTA that no warp holds"
-                self.free[program.home] = self._new(name, 17, 0, about, kind="registers", of=program.home)
-
-    def _plan_words(self) -> None:
-        """Those that some role acts on."""
-        self.words: dict[str, Field] = {}
-        for _, _, node in self.nodes():
-            on = effects_of(node.operation).word
-            if on is not None and on.access.object not in self.words:
-                name = on.access.object
-                word = self.kernel.layout.words[name]
-                width = (word.values - 1).bit_length()
-                self.words[name] = self._new(name, width, word.initial, f"value of {name}", kind="value", of=name)
+            if isinstance(node.operation, op.CtaStart):
+                block = launch.block(program.me.number)
+                if self.put_off is None:
+                    about = "clusters that are not started wait for others to end"
+                    self.put_off = self.new("launch.put_off", 1, 0, about, kind="put off", of="launch")
+                if block not in self.started:
+                    name = f"{program.peers}started"
+                    about = "a CTA of the cluster has begun"
+                    self.started[block] = self.new(name, 1, 0, about, kind="started", of=program.peers)
+            elif waits_for_a_grid(program, node.operation, launch) and self.complete is None:
+                about = "some thread has seen that the first grid is complete"
+                self.complete = self.new("grid.complete", 1, 0, about, kind="complete", of="grid", ghost=True)

@@ -11,7 +11,7 @@ from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.proxies import shown_writes
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import Copies, acquires, effects_of, releases
-from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.memory import WIDER, Access
 
 
 class Tracked(NamedTuple):
@@ -69,7 +69,7 @@ def weaker_operation(kernel: Kernel) -> str:
     """Where the first of them stands, for a sentence; "" if there is none."""
     tracked: list[Tracked] | None = None
     for program in kernel.programs:
-        weaker = [node for node in program.nodes if _orders_less(node.operation, kernel.cluster.size > 1)]
+        weaker = [node for node in program.nodes if _orders_less(node.operation, kernel.launch.reach)]
         weaker += _leaves_unfenced(kernel, program)
         hands_over = any(_only_signals(node.operation) for node in program.nodes)
         if not weaker and not hands_over:
@@ -91,7 +91,7 @@ def _leaves_unfenced(kernel: Kernel, program: Program) -> Iterator[Node]:
     return (node for node in relaxed if not shown.isdisjoint(node.held.recent))
 
 
-def _orders_less(operation: op.Operation | None, several: bool) -> bool:
+def _orders_less(operation: op.Operation | None, reach: int) -> bool:
     """A relaxed operation, or one of a scope that leaves out some CTAs of several."""
     effects = effects_of(operation)
     scope: op.AnyScope = ""
@@ -105,7 +105,7 @@ def _orders_less(operation: op.Operation | None, several: bool) -> bool:
         reads = isinstance(word, op.WordLoad | op.Spin) or (isinstance(word, op.Atom) and word.answers)
         writes = isinstance(word, op.WordStore | op.Atom)
         less = (reads and not acquires(word.order)) or (writes and not releases(word.order))
-    return less or (several and scope == "cta")
+    return less or (scope in WIDER and WIDER.index(scope) < reach)
 
 
 def _only_signals(operation: op.Operation | None) -> bool:

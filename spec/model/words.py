@@ -7,6 +7,7 @@ from typing import assert_never
 
 from sm90_verify.spec.model.kernel import Node
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.needs import LANDED_AT_EXIT
 
@@ -90,6 +91,10 @@ def words_of(node: Node) -> tuple[str, str]:
             return f"fence.{node.operation.kind}.{node.operation.scope}", ""
         case op.Setmaxnreg():
             return f"setmaxnreg.{node.operation.kind} {node.operation.registers}", "registers"
+        case op.Griddepcontrol():
+            return f"griddepcontrol.{node.operation.kind}", "grid" if node.operation.kind == "wait" else ""
+        case op.CtaStart():
+            return "start of the CTA", ""
         case _:
             assert_never(node.operation)
 
@@ -176,7 +181,7 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def in_flight_at_exit(access: Access, ctas: int) -> str:
+def in_flight_at_exit(access: Access, launch: LaunchShape) -> str:
     """The sentence about a copy into or out of the memory of a CTA whose roles have ended."""
-    roles = "all roles" if ctas == 1 else f"all roles of CTA {access.cta}"
+    roles = "all roles" if launch.ctas == 1 else f"all roles of CTA {launch.called(access.cta)}"
     return LANDED_AT_EXIT.said(roles=roles, way="into" if access.write else "from", object=access.object)

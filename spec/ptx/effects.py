@@ -93,7 +93,8 @@ class Effects(NamedTuple):
     it stands for would.
     signal, waits, meets, chooses, finds, word, registers: the operation itself, if it acts on an mbarrier, waits for
     one, is a barrier of threads, a choice, a read that tells what it finds, acts on a word, or is a request for
-    registers. answers: between which it leaves the choice.
+    registers. turns: the same, if it waits for other CTAs to end, or for its own to be started. answers: between which
+    it leaves the choice.
     """
 
     begins: tuple[Begun, ...] = ()
@@ -110,6 +111,7 @@ class Effects(NamedTuple):
     finds: op.Find | None = None
     word: op.OnWord | None = None
     registers: op.Setmaxnreg | None = None
+    turns: op.Griddepcontrol | op.CtaStart | None = None
     answers: tuple[Hashable, ...] = ()
 
     @property
@@ -122,7 +124,7 @@ class Effects(NamedTuple):
         """Accesses, groups and fences: nothing that another role could need to go on."""
         alone = self.signal is None and self.waits is None and self.meets is None
         alone = alone and self.chooses is None and self.finds is None and self.word is None
-        return alone and self.registers is None and not self.lands
+        return alone and self.registers is None and self.turns is None and not self.lands
 
     @property
     def signals(self) -> tuple[op.Signal, ...]:
@@ -220,6 +222,10 @@ def _effects(operation: op.Operation) -> Effects:
             return _word(operation)
         case op.ThreadFence():
             return NOTHING
+        case op.Griddepcontrol(kind="launch_dependents"):
+            return NOTHING  # the launch orders no memory, and that it comes at once is not promised
+        case op.Griddepcontrol() | op.CtaStart():
+            return Effects(turns=operation)
         case _:
             assert_never(operation)
 

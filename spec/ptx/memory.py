@@ -22,15 +22,18 @@ WIDER: tuple[Scope, ...] = ("cta", "cluster", "gpu", "sys")
 class Strong(NamedTuple):
     """A strong access (PTX ISA 8.4, 8.7): an atomic one, or a relaxed, acquiring or releasing one; weak ones have none.
 
-    cta: that of the thread that makes it.
+    cta: that of the thread that makes it, and cluster: that of the CTA, both counted through the launch.
     """
 
     scope: Scope
     cta: int = 0
+    cluster: int = 0
 
     def includes(self, other: Strong) -> bool:
         """The thread that makes the other one is in the scope of this one."""
-        return self.cta == other.cta or self.scope != "cta"
+        if self.scope == "cta":
+            return self.cta == other.cta
+        return self.cluster == other.cluster or self.scope != "cluster"
 
 
 class Access(NamedTuple):

@@ -44,7 +44,7 @@ def violated(illegal: tuple[Illegal, ...]) -> Expr:
 Updates = tuple[tuple[str, Expr], ...]
 """(variable, its value afterwards), all of them at once; what is not named stays as it is."""
 
-WayKind = Literal["step", "enters", "completes", "leaves"]
+WayKind = Literal["step", "enters", "completes", "leaves", "stays"]
 
 
 class Way(NamedTuple):
@@ -52,8 +52,8 @@ class Way(NamedTuple):
     people.
 
     kind: at a barrier of threads, "enters" it, to wait inside for the others; "completes" it; or "leaves" one that is
-    complete. completes: where it completes a phase, or a generation in which it does not wait; completed: the same by
-    barrier, where it acts on several.
+    complete. "stays": the role is where it was. completes: where it completes a phase, or a generation in which it does
+    not wait; completed: the same by barrier, where it acts on several.
     """
 
     guard: Expr

@@ -12,6 +12,7 @@ from sm90_verify.spec.ptx.limits import COUNT_LIMIT, CTA_THREADS
 from sm90_verify.spec.ptx.yielded import Yielded
 
 RegistersKind: TypeAlias = Literal["dec", "inc"]
+DependencyKind: TypeAlias = Literal["launch_dependents", "wait"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,20 @@ class Setmaxnreg(Yielded):
     kind: RegistersKind
 
 
+@dataclass(frozen=True)
+class Griddepcontrol(Yielded):
+    """griddepcontrol.launch_dependents or .wait (9.7.13.13); both do nothing where the kernel is launched alone."""
+
+    kind: DependencyKind
+
+
+@dataclass(frozen=True)
+class CtaStart(Yielded):
+    """The CTA is started: what comes first in programs whose CTA others may keep waiting. Nobody writes it down."""
+
+
 Meeting: TypeAlias = NamedSync | CtaSync | WarpSync | ClusterArrive | ClusterWait
 """The operations on barriers of threads."""
 
-OnThreads: TypeAlias = Meeting | Choose | Setmaxnreg
+OnThreads: TypeAlias = Meeting | Choose | Setmaxnreg | Griddepcontrol | CtaStart
 """All of them."""

@@ -28,12 +28,18 @@ def must_have_begun(run: Progress, role: int, cta: int, thing: str) -> None:
     """Unless all CTAs have met before the roles begin, the operation must be after something that the CTA did."""
     if run.plan.kernel.rules.met or any(run.state.clock[role][other] for other in run.plan.homes[cta]):
         return
-    run.fail(BEGUN.property, BEGUN.said(cta=cta), thing, run.now(role), (role, run.state.at[role]))
+    run.fail(
+        BEGUN.property,
+        BEGUN.said(cta=run.plan.kernel.launch.called(cta)),
+        thing,
+        run.now(role),
+        (role, run.state.at[role]),
+    )
 
 
 def role_ends(run: Progress, role: int) -> None:
     """If it was the last role of its CTA: everything that reaches into the CTA must be before that."""
-    cta = run.plan.programs[role].me.cta
+    cta = run.plan.programs[role].me.number
     if not _is_gone(run, cta):
         return
     ends = _exit(run, cta)
@@ -57,13 +63,13 @@ def look_at_flight(run: Progress, access: Access, barrier: int, stage: int, role
     if ends[run.roles + barrier] > stage:
         return
     reached = ends if ends[role] > event else join(ends, run.clock_at(role, event + 1))
-    because = in_flight_at_exit(access, len(run.plan.homes))
+    because = in_flight_at_exit(access, run.plan.kernel.launch)
     run.fail(LANDED_AT_EXIT.property, because, access.object, reached, late=(role, event, barrier))
 
 
 def _gone(run: Progress, role: int, cta: int, ends: Clock) -> None:
     event, node = run.state.reached[cta][role]
-    because = THERE.said(role=run.plan.programs[role].name, cta=cta)
+    because = THERE.said(role=run.plan.programs[role].name, cta=run.plan.kernel.launch.called(cta))
     run.fail(THERE.property, because, "", join(ends, run.clock_at(role, event)), (role, node))
 
 
@@ -86,7 +92,7 @@ def registers(run: Progress, role: int, move: Move) -> bool:
     request is granted in the end needs that nobody gives back registers only after somebody was granted some.
     """
     state, program, plan = run.state, run.plan.programs[role], run.plan
-    change, cta = effects_of(move.node.operation).registers, program.me.cta
+    change, cta = effects_of(move.node.operation).registers, program.me.number
     assert change is not None
     before = plan.kernel.registers_at(move.node)
     left, violates = change_registers(state.free[cta], before, program.me.threads, change)
@@ -111,7 +117,7 @@ def look_at_requests(run: Progress) -> None:
     """Roles are stuck: who waits for registers that nobody can give back any more?"""
     programs, state = run.plan.programs, run.state
     for role, program in enumerate(programs):
-        others = [other for other in run.plan.homes[program.me.cta] if other != role]
+        others = [other for other in run.plan.homes[program.me.number] if other != role]
         node = run.plan.moves[role][state.at[role]].node
         change = effects_of(node.operation).registers
         if change is not None and not any(state.at[other] in before_dec(programs[other]) for other in others):

@@ -39,7 +39,7 @@ def must_be_acquired(run: Progress, role: int, use: Use) -> None:
     for (number, other), edit in run.state.edits.items():
         if number not in plan.near[use.bytes]:
             continue
-        here = programs[other].me.cta == programs[role].me.cta
+        here = programs[other].me.number == programs[role].me.number
         released = edit.here if here else edit.there
         knows = (
             clock[other]

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from sm90_verify.engines.effort import Effort, RanOut
+from sm90_verify.engines.order import turns
 from sm90_verify.engines.order.plan import Plan
 from sm90_verify.engines.order.planner import make_plan, orders_less, refusal
 from sm90_verify.engines.order.progress import ALTERNATIVES
@@ -166,10 +167,11 @@ class _Walk:
         """From here on everything repeats: who has not moved since never will, unless other schedules do something else
         and the phase it waits for comes and goes between its turns.
         """
+        waiting = turns.waiting(run)
         stuck = [
             program.name
             for role, program in enumerate(self.plan.programs)
-            if run.state.done[role] == before[role] and not run.ended(role)
+            if run.state.done[role] == before[role] and not run.ended(role) and role not in waiting
         ]
         if stuck and not run.diverged:
             run.deadlock(tuple(stuck))
@@ -197,7 +199,7 @@ class _Walk:
             if len(alike) < ALTERNATIVES and failure not in alike:
                 self.failures.append(failure)
         self.diverged = self.diverged or run.diverged
-        self.unsure = self.unsure or run.unsure
+        self.unsure = self.unsure or run.unsure or turns.unsure(run)
         self.raced = self.raced or run.raced
         self.events += len(run.state.log)
 

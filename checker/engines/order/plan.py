@@ -176,3 +176,23 @@ class Plan:
     @property
     def width(self) -> int:
         return self.fenced + len(self.programs)
+
+
+def has_cycle(programs: tuple[Program, ...]) -> bool:
+    """Whether some role goes round for ever without another iteration of the trip-count loop."""
+    for program in programs:
+        targets = [
+            [to for answer, to in node.successors.items() if not (node.loop and answer)] for node in program.nodes
+        ]
+        entries = [0] * len(targets)
+        for to in (to for them in targets for to in them):
+            entries[to] += 1
+        free = [index for index, count in enumerate(entries) if not count]
+        for index in free:
+            for to in targets[index]:
+                entries[to] -= 1
+                if not entries[to]:
+                    free.append(to)
+        if len(free) < len(targets):
+            return True
+    return False

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from sm90_verify.engines.order.plan import BarrierUse, Left, MeetingUse, Move, Numbers, Plan, Use
+from sm90_verify.engines.order.plan import BarrierUse, Left, MeetingUse, Move, Numbers, Plan, Use, has_cycle
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.flow import just_waited, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
@@ -85,12 +85,12 @@ class _Planner:
                 one for role in moves for move in role for use in move.uses if use.map for one in near[use.bytes]
             ),
             tuple(
-                tuple(number for number, program in enumerate(self.programs) if program.me.cta == cta)
-                for cta in range(self.kernel.cluster.size)
+                tuple(number for number, program in enumerate(self.programs) if program.me.number == cta)
+                for cta in range(self.kernel.launch.ctas)
             ),
             any(effects_of(node.operation).lands for program in self.programs for node in program.nodes),
             endless,
-            _has_cycle(self.programs),
+            has_cycle(self.programs),
             loops[0] if loops else "",
         )
 
@@ -145,9 +145,9 @@ class _Planner:
             case op.WarpSync():
                 return (), sum(other.me.threads for other in self.programs if other.role == program.role)
             case op.CtaSync():
-                them = [number for number, other in enumerate(self.programs) if other.me.cta == program.me.cta]
+                them = [number for number, other in enumerate(self.programs) if other.me.number == program.me.number]
             case op.ClusterArrive() | op.ClusterWait():
-                them = list(range(len(self.programs)))
+                them = [number for number, other in enumerate(self.programs) if other.peers == program.peers]
             case _:
                 assert_never(operation)
         return tuple(them), sum(self.programs[number].me.threads for number in them)
@@ -173,7 +173,7 @@ class _Planner:
             if not node.loop:
                 return Move("end", node)
             return Move("loop", node, node.successors.get(False, -1), node.successors.get(True, -1))
-        key = (operation, program.role if isinstance(operation, op.WarpSync) else program.me.cta)
+        key = (operation, program.role if isinstance(operation, op.WarpSync) else program.me.number)
         known = self.known.get(key)
         if known is None:
             known = self.known[key] = self._first(program, node, operation)
@@ -224,6 +224,8 @@ class _Planner:
             raise AssertionError("a program with a choice is refused")
         if effects.registers is not None:
             return Move("registers", node)
+        if effects.turns is not None:
+            return Move("turn", node)
         shows, seen = effects.shows, effects.acquires
         acquires = (-1, False) if seen is None else (self._region(seen.map), seen.wide)
         return Move("access", node, uses=uses, wants=_wants(effects), leaves=leaves, shows=shows, acquires=acquires)
@@ -244,7 +246,7 @@ class _Planner:
             access.write,
             access.wants_fence,
             access,
-            access.cta if access.space != "global" and access.cta != program.me.cta else -1,
+            access.cta if access.space != "global" and access.cta != program.me.number else -1,
             begun.until in ("mma_group", "bulk_group"),
             lands,
             begun.raw,
@@ -280,26 +282,6 @@ class _Planner:
                 near[one].append(other)
                 near[other].append(one)
         return tuple(tuple(sorted(numbers)) for numbers in near)
-
-
-def _has_cycle(programs: tuple[Program, ...]) -> bool:
-    """Whether some role goes round for ever without another iteration of the trip-count loop."""
-    for program in programs:
-        targets = [
-            [to for answer, to in node.successors.items() if not (node.loop and answer)] for node in program.nodes
-        ]
-        entries = [0] * len(targets)
-        for to in (to for them in targets for to in them):
-            entries[to] += 1
-        free = [index for index, count in enumerate(entries) if not count]
-        for index in free:
-            for to in targets[index]:
-                entries[to] -= 1
-                if not entries[to]:
-                    free.append(to)
-        if len(free) < len(targets):
-            return True
-    return False
 
 
 def _wants(effects: Effects) -> tuple[tuple[str, Hashable], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm90_verify.engines.order import ctas, landing, lifetime, memory, signals
+from sm90_verify.engines.order import ctas, landing, lifetime, memory, signals, turns
 from sm90_verify.engines.order.meetings import leave, meet, role_ends
 from sm90_verify.engines.order.plan import Move, Plan
 from sm90_verify.engines.order.progress import Progress
@@ -118,6 +118,9 @@ class Run(Progress):
             case "registers":
                 if not ctas.registers(self, role, move):
                     return False
+            case "turn":
+                if not turns.wait(self, role, move):
+                    return False
             case _:
                 lifetime.live(self, role, move)
         if self.halted:
@@ -176,6 +179,7 @@ class Run(Progress):
             self.fail(READ_AT_EXIT.property, READ_AT_EXIT.said(role=program.name), program.name, self.now(role))
         role_ends(self, role)
         ctas.role_ends(self, role)
+        turns.role_ends(self, role)
 
     def at_rest(self) -> None:
         """Nothing can happen any more: who is stuck, and what is in flight if nobody is."""

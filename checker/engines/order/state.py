@@ -176,6 +176,12 @@ class Spans:
     loose_write: int = -1
     loose_read: int = -1
 
+    def close(self, event: int) -> None:
+        """Whatever has not ended is over with this event."""
+        for name in ("write", "read", "raw_write", "raw_read", "loose_write", "loose_read"):
+            if getattr(self, name) == NEVER:
+                setattr(self, name, event)
+
     def copy(self) -> Spans:
         return Spans(
             self.write,

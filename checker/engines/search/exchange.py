@@ -12,34 +12,33 @@ Takes = tuple[int, ...]
 
 
 class Exchange:
-    """The interchangeable roles of a machine, as engines.search.symmetry finds them."""
+    """The interchangeable roles and clusters of a machine, as engines.search.symmetry finds them."""
 
     def __init__(self, packed: PackedMachine) -> None:
         self.packed = packed
-        self.own: dict[int, list[int]] = {role: [] for roles, _, _ in packed.groups for role in roles}
-        """Their steps, which are in the same order for each."""
+        self.own: dict[int, tuple[int, ...]] = {}
+        """By the first role of what can change places, its steps, which are in the same order for each."""
         self.nth: dict[int, tuple[int, int]] = {}
         """By step, whose it is, and its place in that order."""
-        numbers = {packed.machine.roles[role].name: role for role in self.own}
-        for index, action in enumerate(packed.machine.actions):
-            if action.role in numbers:
-                role = numbers[action.role]
-                self.nth[index] = role, len(self.own[role])
-                self.own[role].append(index)
+        for group, _, _ in packed.groups:
+            for member, actions in zip(group.members, group.actions, strict=True):
+                self.own[member[0]] = actions
+                self.nth.update((index, (member[0], number)) for number, index in enumerate(actions))
 
     def in_order(self, state: int) -> tuple[int, Takes]:
         """The state with interchangeable roles in order, and which one takes each role's place."""
         takes = list(range(len(self.packed.roles)))
-        for roles, shifts, mask in self.packed.groups:
-            found = sorted([(state >> shift & mask, role) for shift, role in zip(shifts, roles, strict=True)])
-            for (own, role), shift, place in zip(found, shifts, roles, strict=True):
-                if role != place:
+        for group, shifts, mask in self.packed.groups:
+            found = sorted([(state >> shift & mask, number) for number, shift in enumerate(shifts)])
+            for place, ((own, number), shift) in enumerate(zip(found, shifts, strict=True)):
+                if number != place:
                     state += own - (state >> shift & mask) << shift
-                    takes[place] = role
+                    for here, there in zip(group.members[place], group.members[number], strict=True):
+                        takes[here] = there
         return state, tuple(takes)
 
     def really(self, action: int, takes: Takes) -> int:
-        """The action of the role that has taken the place of the one that the action is of."""
+        """The action of what has taken the place of the one that the action is of."""
         if action not in self.nth:
             return action
         role, number = self.nth[action]
@@ -64,8 +63,8 @@ class Exchange:
 
     def take_for_all(self, taken: bytearray) -> None:
         """Marks a step as taken if another of the interchangeable roles has taken it."""
-        for roles, _, _ in self.packed.groups:
-            for same in zip(*(self.own[role] for role in roles), strict=True):
+        for group, _, _ in self.packed.groups:
+            for same in zip(*group.actions, strict=True):
                 if any(taken[index] for index in same):
                     for index in same:
                         taken[index] = 1

@@ -45,8 +45,8 @@ class PackedMachine(NamedTuple):
     """The same, for agents that must also be `drained`."""
     drained: tuple[Test, ...]
     final: tuple[frozenset[int], ...]
-    groups: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]
-    """Interchangeable roles, by number, with a shift for each and a mask: what the state says about the role alone."""
+    groups: tuple[tuple[Interchangeable, tuple[int, ...], int], ...]
+    """What is interchangeable, with a shift for each and a mask: what the state says about it alone."""
 
     def successors(self, state: int) -> Successors:
         """Everything that can happen in a state and is followed, whatever it violates."""
@@ -235,11 +235,11 @@ def _filled(space: dict[str, Any], name: str, numbers: tuple[int, ...]) -> Expan
     return FunctionType(space[name].__code__, space, name, numbers)
 
 
-def _lanes(shifts: dict[str, tuple[int, int]], group: Interchangeable) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Where the variables of each role of the group are, all in one piece."""
+def _lanes(shifts: dict[str, tuple[int, int]], group: Interchangeable) -> tuple[Interchangeable, tuple[int, ...], int]:
+    """Where the variables of each member of the group are, all in one piece."""
     shift, mask = shifts[group.variables[0][-1]]
     lanes = tuple(shifts[names[0]][0] for names in group.variables)
-    return group.roles, lanes, (mask + 1 << shift - lanes[0]) - 1
+    return group, lanes, (mask + 1 << shift - lanes[0]) - 1
 
 
 def _is_true(expr: Expr) -> bool:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from sm90_verify.engines.smt.agreements import agreement_candidates
 from sm90_verify.engines.smt.clocks import barrier_candidates
+from sm90_verify.engines.smt.starts import start_candidates
 from sm90_verify.engines.smt.tables import Candidate, tabled
+from sm90_verify.engines.smt.turns import turn_candidates
 from sm90_verify.engines.smt.walk import Walk
 from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.machine import Machine
@@ -20,7 +22,12 @@ from sm90_verify.spec.ptx.expr import Lit
 def candidates(machine: Machine) -> list[Candidate]:
     """All candidates for a machine, in declaration order, without those that say nothing."""
     model = tabled(machine)
-    found = [*barrier_candidates(model), *agreement_candidates(model)]
+    found = [
+        *barrier_candidates(model),
+        *agreement_candidates(model),
+        *turn_candidates(model),
+        *start_candidates(model),
+    ]
     return [candidate for candidate in found if not isinstance(candidate.holds, Lit)]
 
 
