@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sm90_verify.spec.errors import SpecError, place_of, place_of_class
+from sm90_verify.spec.language.choices import agreed
 from sm90_verify.spec.language.declarations import is_own
 from sm90_verify.spec.language.instances import in_turn, instances
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -27,7 +28,8 @@ def trace(pipeline: Pipeline, tick: Tick = unheard) -> Kernel:
         from sm90_verify.spec.language.watch import Watch
 
         watch = Watch(pipeline)
-    programs = tuple(annotate(bare, checked=True, tick=tick) for bare in _programs(pipeline, watch, tick))
+    followed = agreed(_programs(pipeline, watch, tick))
+    programs = tuple(annotate(bare, checked=True, tick=tick) for bare in followed)
     if not programs:
         what = f"{pipeline.name} has no role: mark a generator method with @role(warps=1)"
         raise SpecError(what, place_of_class(type(pipeline)))

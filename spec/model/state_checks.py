@@ -25,19 +25,18 @@ def state_checks(v: Variables, gone: dict[str, Expr]) -> Iterable[Check]:
     for name, count in layout.arrivals.items():
         if count < 1:
             yield Check(COUNTED.property, TRUE, COUNTED.said(barrier=name, count=count), name, True)
-    if v.copies:
-        for key, (busy, _, _) in v.copies.items():
-            for access in key.accesses:
-                ended = gone.get(v.kernel.launch.home(access.cta), TRUE)
-                if access.space == "shared" and not is_false(ended):
-                    because = in_flight_at_exit(access, v.kernel.launch)
-                    yield Check(LANDED_AT_EXIT.property, ended & (busy != 0), because, access.object)
-        finished = all_of(gone.values())
-        if not is_false(finished):
-            for name, b in v.barriers.items():
-                flying = any_of(busy != 0 for key, (busy, _, _) in v.copies.items() if key.barrier == name)
-                because = BALANCED.said(barrier=name)
-                yield Check(BALANCED.property, finished & ~flying & (b.tx != 0), because, name)
+    for key, (busy, _, _) in v.copies.items():
+        for access in key.accesses:
+            ended = gone.get(v.kernel.launch.home(access.cta), TRUE)
+            if access.space == "shared" and not is_false(ended):
+                because = in_flight_at_exit(access, v.kernel.launch)
+                yield Check(LANDED_AT_EXIT.property, ended & (busy != 0), because, access.object)
+    finished = all_of(gone.values())
+    for name, b in v.barriers.items():
+        flying = any_of(busy != 0 for key, (busy, _, _) in v.copies.items() if key.barrier == name)
+        if v.plans[name].transactions and not is_false(finished):
+            because = BALANCED.said(barrier=name)
+            yield Check(BALANCED.property, finished & ~flying & (b.tx != 0), because, name)
 
 
 def check_of(illegal: Illegal, thing: str) -> Check:

@@ -149,6 +149,8 @@ def properties_of(operation: op.Operation | None) -> Iterable[str]:
             yield COUNTED.property
         case op.Arrive():
             yield "arrival-count"
+            if effects.signal.expect is not None:
+                yield BALANCED.property
         case op.Transaction():
             yield BALANCED.property
         case None:

@@ -188,7 +188,7 @@ class Run(Progress):
             self.deadlock(stuck)
             return
         for number, barrier in enumerate(self.state.barriers):
-            if barrier.parts.tx and self.plan.copies:
+            if barrier.parts.tx:
                 name = self.plan.barriers[number].name
                 self.fail(BALANCED.property, BALANCED.said(barrier=name), name, self.everything(), happened=True)
 
