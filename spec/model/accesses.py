@@ -179,13 +179,10 @@ def needing_fence(held: Held, access: Access, strict: bool) -> list[Access]:
     return [one for one in held.unfenced if one.overlaps(access) and (one.write or (strict and access.write))]
 
 
-def stale_check(role: str, access: Access, content: Expr | None, expected: int | None, tag: object) -> list[Check]:
-    """The buffer does not hold what the read expects. `content`: None if nobody ever writes the buffer; `expected`: the
-    value of that content, None if nobody ever writes it there.
-    """
-    wrong = TRUE if content is None or expected is None else content != expected
+def stale_check(role: str, access: Access, found: Expr, tag: object) -> list[Check]:
+    """The buffer does not hold what the read expects. found: where it does."""
     because = FOUND.said(role=role, object=access.object, tag=tag)
-    return _possible([Check(FOUND.property, wrong, because, access.object)])
+    return _possible([Check(FOUND.property, ~found, because, access.object)])
 
 
 def _possible(checks: list[Check]) -> list[Check]:

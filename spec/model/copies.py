@@ -14,7 +14,7 @@ from sm90_verify.spec.model.words import unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import Copies, Effects
-from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Lit, all_of, any_of, is_false
+from sm90_verify.spec.ptx.expr import TRUE, Expr, Lit, all_of, any_of, is_false
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.needs import FOUND
 from sm90_verify.spec.ptx.step import Updates, Way
@@ -24,20 +24,18 @@ def starts(v: Variables, effects: Effects) -> Iterator[tuple[str, Expr]]:
     """The copies that an operation starts are in flight."""
     for key, tag in effects.lands:
         busy, _, _ = v.copies[key]
-        yield busy.name, Lit(v.tags[key.write.object][tag], busy.width)
+        yield busy.name, Lit(v.data(key.write, tag), busy.width)
 
 
 def writes(v: Variables, effects: Effects) -> Iterator[tuple[str, Expr]]:
     """What the writes that are over with an operation leave."""
     for access, tag in effects.left:
-        yield from _content(v, access, Lit(v.tags[access.object][tag], 32))
+        yield from _content(v, access, Lit(v.data(access, tag), 32))
 
 
 def finds(v: Variables, role: str, find: op.Find) -> list[Way]:
     """A read that tells what it finds: a way for each tag, and a wrong one where the buffer holds none of them."""
-    name = find.access.object
-    content, known = v.content.get(name), v.tags.get(name, {})
-    there = [FALSE if content is None or tag not in known else content == known[tag] for tag in find.tags]
+    name, there = find.access.object, [v.found(find.access, tag) for tag in find.tags]
     ways = [Way(here, (), answer=number, label=f"finds {find.tags[number]!r}") for number, here in enumerate(there)]
     wrong = FOUND.unmet(TRUE, role=role, object=name, tag=find.tags[0] if len(find.tags) == 1 else find.tags)
     return [*ways, Way(~any_of(there), (), (wrong,), answer=0, label="finds other data")]

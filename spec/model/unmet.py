@@ -108,8 +108,7 @@ class Unmet:
         yield from live_checks(role, barriers_under(self.kernel.layout, node.operation), self.v.barriers)
         for access, tag in effects.expected:
             if tag is not None:
-                known = self.v.tags.get(access.object, {}).get(tag)
-                yield from stale_check(role, access, self.v.content.get(access.object), known, tag)
+                yield from stale_check(role, access, self.v.found(access, tag), tag)
 
     def _others(self, program: Program) -> list[Bystander]:
         return [other for name, other in self.bystanders.items() if name != program.name]

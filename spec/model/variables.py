@@ -7,6 +7,7 @@ from typing import Literal
 
 from sm90_verify.spec.model.accesses import Flight
 from sm90_verify.spec.model.barrier_plans import BarrierPlan, plans_of
+from sm90_verify.spec.model.contents import extents, is_found, left_by
 from sm90_verify.spec.model.decisions import Shared, choices_kept, iterations_kept
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of, waits_for_a_grid
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
@@ -18,8 +19,9 @@ from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import Copies, effects_of
-from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
+from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.thread_barriers import CLUSTER_WIDTH, THREADS_WIDTH, ThreadBarrier
 
 AGE_WIDTH = 2
@@ -147,6 +149,7 @@ class Variables:
         return Mbarrier(alive, phase, expected, pending, tx, observed)
 
     def _plan_copies(self) -> None:
+        self.objects = extents(self.kernel.layout)
         self.tags: dict[str, dict[Hashable, int]] = {}
         for name, tag in self.kernel.layout.holds.items():
             self._tag(name, tag)
@@ -156,9 +159,9 @@ class Variables:
             effects = effects_of(node.operation)
             for key, tag in effects.lands:
                 copies.setdefault(key, []).append((program.name, index, tag))
-                self._tag(key.write.object, tag)
+                self._tag(key.write.object, left_by(key.write, tag, self.objects))
             for access, tag in effects.left:
-                self._tag(access.object, tag)
+                self._tag(access.object, left_by(access, tag, self.objects))
             for access, tag in effects.expected:
                 read[access.object] = read.get(access.object, False) or tag is not None
             if effects.finds is not None:
@@ -186,7 +189,7 @@ class Variables:
             if key.pieces > 1:
                 width, about = (key.pieces - 1).bit_length(), f"pieces of {name} that have landed"
                 piece = self.new(f"{name}.pieces", width, 0, about, kind="pieces", of=buffer, index=number - 1)
-            self.copies[key] = (busy, piece, tuple((role, node, tags[tag]) for role, node, tag in issues))
+            self.copies[key] = busy, piece, tuple((role, node, self.data(key.write, tag)) for role, node, tag in issues)
         self.flights = [
             Flight(access, busy != 0, access.object, key)
             for key, (busy, _, _) in self.copies.items()
@@ -198,6 +201,16 @@ class Variables:
         self.covered = frozenset(bare_writes(self.kernel))
         self.bare = {} if ordered else bare_bits(self.kernel, self.new)
         self.edited = edit_fields(self.kernel, self.new)
+
+    def data(self, access: Access, tag: Hashable) -> int:
+        """The value of what a write of data of that tag leaves in its buffer."""
+        return self.tags[access.object][left_by(access, tag, self.objects)]
+
+    def found(self, access: Access, tag: Hashable) -> Expr:
+        """A read finds data of that tag, wherever it looks."""
+        content = self.content.get(access.object)
+        values = [value for data, value in self.tags.get(access.object, {}).items() if is_found(data, access, tag)]
+        return FALSE if content is None else any_of(content == value for value in values)
 
     def _tag(self, name: str, tag: Hashable) -> None:
         values = self.tags.setdefault(name, {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import assert_never
 
+from sm90_verify.spec.model.contents import Part
 from sm90_verify.spec.model.kernel import Node
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.launch import LaunchShape
@@ -165,6 +166,8 @@ def labels(tags: Iterable[Hashable]) -> tuple[str, ...]:
 
 def tag_text(tag: Hashable) -> str:
     """`k=3` for the data of iteration 3; "" for data of no tag."""
+    if isinstance(tag, Part):
+        return f"{tag_text(tag.tag)} in a part of it".lstrip()
     return "" if tag is None else f"k={tag}"
 
 

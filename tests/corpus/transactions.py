@@ -171,6 +171,61 @@ class BulkCopyLoop(Pipeline):
         yield self.named_sync(1, threads=128)
 
 
+class HalfACopy(Pipeline):
+    """Half of a tile is loaded, as many bytes are expected, and all of it is read: the rest is old data."""
+
+    half = True
+    trips = 2
+    full = barrier(arrivals=1)
+    empty = barrier(arrivals=1)
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def producer(self, at):
+        bytes = 512 if self.half else 1024
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.full[at].arrive_expect_tx(bytes)
+        yield self.a[at].load(signals=self.full[at], bytes=bytes)
+
+    @role(warps=4)
+    def consumer(self, at):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].mma()
+        yield self.mma_wait(0)
+        yield self.empty[at].arrive()
+
+
+class ExpectedOfNobody(Pipeline):
+    """Bytes are expected that no copy brings, and nobody waits for them."""
+
+    expects = True
+    full = barrier(arrivals=1)
+
+    @role(warps=1)
+    def only(self):
+        if self.expects:
+            yield self.full.arrive_expect_tx(64)
+        else:
+            yield self.full.arrive()
+
+
+class ChoiceInAnotherOrder(Pipeline):
+    """Two roles name the options of one choice in another order; it is the value that they share, not its place."""
+
+    both = False
+    full = barrier(arrivals=1)
+
+    @role(warps=1)
+    def producer(self):
+        if (yield self.choose("tile", "a", "b")) == "a" or self.both:
+            yield self.full.arrive()
+
+    @role(warps=1)
+    def consumer(self):
+        if (yield self.choose("tile", "b", "a")) == "b":
+            yield self.full.wait(0)
+
+
 CASES = (
     (
         "D20 more",
@@ -210,5 +265,13 @@ CASES = (
         BulkCopyLoop(waits=False, trips=1),
         {"race": "a", "stale-read": "a", "exit-hazard": "a"},
         (BulkCopyLoop(),),
+    ),
+    ("half a copy", HalfACopy(), {"stale-read": "a"}, (HalfACopy(half=False, trips="all"),)),
+    ("expected of nobody", ExpectedOfNobody(), {"tx-count": "full"}, (ExpectedOfNobody(expects=False),)),
+    (
+        "choice by value",
+        ChoiceInAnotherOrder(),
+        {"deadlock": "full or consumer"},
+        (ChoiceInAnotherOrder(both=True),),
     ),
 )

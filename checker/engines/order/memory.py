@@ -18,6 +18,7 @@ from sm90_verify.engines.order import ctas, landing, maps, signals
 from sm90_verify.engines.order.plan import Move, Use
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, Spans, join
+from sm90_verify.spec.model.contents import is_found
 from sm90_verify.spec.ptx.memory import Access, describe
 from sm90_verify.spec.ptx.needs import FENCED, FENCED_WHERE_MADE, FOUND, INSIDE, LANDED, ORDERED, OVER, TAKEN
 
@@ -54,10 +55,10 @@ def access(run: Progress, role: int, move: Move) -> None:
 def _must_find(run: Progress, role: int, move: Move) -> None:
     """Reads find what they expect."""
     state = run.state
-    for buffer, tag in move.wants:
-        if state.content.get(buffer) != tag:
-            because = FOUND.said(role=run.plan.programs[role].name, object=buffer, tag=tag)
-            run.fail(FOUND.property, because, buffer, run.now(role), (role, state.at[role]))
+    for access, tag in move.wants:
+        if not is_found(state.content.get(access.object), access, tag):
+            because = FOUND.said(role=run.plan.programs[role].name, object=access.object, tag=tag)
+            run.fail(FOUND.property, because, access.object, run.now(role), (role, state.at[role]))
 
 
 def load(run: Progress, role: int, move: Move) -> None:

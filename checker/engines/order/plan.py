@@ -45,7 +45,7 @@ class Move:
     the other CTA whose barrier it is, or -1. operation: what it or its copy does to a barrier, the same for every
     barrier, so that its effect is found again, of a wait the form that blocks, on the CTA's own barrier; pieces: how
     often its copy does it.
-    uses: what it accesses; wants: (buffer, tag) that it must find; leaves: (buffer, tag, buffers that hold nothing
+    uses: what it accesses; wants: (access, tag) that it must find; leaves: (buffer, tag, buffers that hold nothing
     then), for a copy when it lands. over_barriers: those of its accesses that lie over a barrier, and which. over:
     accesses that it is the end of. shows: what others see from here on; acquires: the region of a tensormap that it
     sees, or -1, and whether as other CTAs have released it. loosens, tightens: accesses that nothing releases to other
@@ -63,7 +63,7 @@ class Move:
     far: int = -1
     operation: op.Signal | op.Wait | None = None
     uses: tuple[Use, ...] = ()
-    wants: tuple[tuple[str, Hashable], ...] = ()
+    wants: tuple[tuple[Access, Hashable], ...] = ()
     leaves: tuple[Left, ...] = ()
     over_barriers: tuple[tuple[Access, int], ...] = ()
     over: tuple[tuple[int, bool], ...] = ()
@@ -146,7 +146,7 @@ class Plan:
 
     near: by region, the regions that share bytes with it, itself included, less those with which it never conflicts;
     taken: regions from which copies are taken. maps: regions that share bytes with a tensormap that is used.
-    homes: the roles of each CTA. copies: there are bulk copies. endless: some role can come back to where it was;
+    homes: the roles of each CTA. endless: some role can come back to where it was;
     forever: even if every trip count is finite. loop: the trip count left open.
     """
 
@@ -158,7 +158,6 @@ class Plan:
     taken: frozenset[int]
     maps: frozenset[int]
     homes: tuple[tuple[int, ...], ...]
-    copies: bool
     endless: bool
     forever: bool
     loop: str

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from sm90_verify.engines.order.plan import BarrierUse, Left, MeetingUse, Move, Numbers, Plan, Use, has_cycle
 from sm90_verify.spec.model.barrier_bytes import barriers_under
+from sm90_verify.spec.model.contents import extents, left_by
 from sm90_verify.spec.model.flow import just_waited, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.weaker import weaker_operation
@@ -55,7 +56,7 @@ def make_plan(kernel: Kernel) -> Plan:
 class _Planner:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.programs = kernel, kernel.programs
-        self.barriers = self._barriers()
+        self.barriers, self.objects = self._barriers(), extents(kernel.layout)
         self.numbers = {use.name: number for number, use in enumerate(self.barriers)}
         self.meetings: dict[str, MeetingUse] = {}
         self.regions: dict[tuple[str, tuple[str, int], int, int, str], int] = {}
@@ -88,7 +89,6 @@ class _Planner:
                 tuple(number for number, program in enumerate(self.programs) if program.me.number == cta)
                 for cta in range(self.kernel.launch.ctas)
             ),
-            any(effects_of(node.operation).lands for program in self.programs for node in program.nodes),
             endless,
             has_cycle(self.programs),
             loops[0] if loops else "",
@@ -265,7 +265,7 @@ class _Planner:
             and region.start < access.stop
             and access.start < region.stop
         ]
-        return access.object, tag, tuple(others)
+        return access.object, left_by(access, tag, self.objects), tuple(others)
 
     def _region(self, access: Access, how: str = "") -> int:
         key = (access.object, (access.space, access.cta), access.start, access.stop, how)
@@ -284,8 +284,8 @@ class _Planner:
         return tuple(tuple(sorted(numbers)) for numbers in near)
 
 
-def _wants(effects: Effects) -> tuple[tuple[str, Hashable], ...]:
-    return tuple((access.object, tag) for access, tag in effects.expected if tag is not None)
+def _wants(effects: Effects) -> tuple[tuple[Access, Hashable], ...]:
+    return tuple((access, tag) for access, tag in effects.expected if tag is not None)
 
 
 def _signal(signal: op.Signal) -> tuple[str, int, op.Signal]:
