@@ -34,7 +34,7 @@ from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.unmet import Unmet
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.weaker import is_needed
-from sm90_verify.spec.model.word_ways import word_ways
+from sm90_verify.spec.model.word_ways import leaves_its_values, word_ways
 from sm90_verify.spec.model.words import things_of, unlike, words_of
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
@@ -230,6 +230,8 @@ class _Compiler:
             illegal += never_granted(program.name, self.v.free[program.home], need, over)
         if choice is not None:
             illegal.append(self.v.shared[f"choice {choice.name}"].held_up(program.name, len(choice.options)))
+        if effects.word is not None:
+            illegal += leaves_its_values(self.v, effects.word)
         ends = node.operation is None and not node.loop
         if ends and self.kernel.rules.strict and node.held.stores():
             illegal.append(READ_AT_EXIT.unmet(role=program.name))

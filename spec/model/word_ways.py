@@ -24,12 +24,23 @@ def word_ways(v: Variables, on: op.OnWord) -> list[Way]:
         case op.WordStore():
             return [Way(TRUE, ((value.name, Lit(on.value, value.width)),))]
         case op.Atom():
-            changed = words.atom(value, on, word.values, wraps=word.wraps)
-            why = f"{name} would have another value than 0 to {word.values - 1}: give word() more of them"
-            way = Way(TRUE, ((value.name, changed.value),), (Illegal(LIMIT, changed.beyond, why),))
+            way = Way(TRUE, ((value.name, words.atom(value, on, word.values, wraps=word.wraps).value),))
             if not on.answers:
                 return [way]
             known = range(word.values)
             return [way._replace(guard=value == each, answer=each, label=f"was {each}") for each in known]
         case _:
             assert_never(on)
+
+
+def leaves_its_values(v: Variables, on: op.OnWord) -> list[Illegal]:
+    """What the model cannot hold, wherever a role stands at an atom that gives the word a value that it does not have:
+    the atom may come at once, and nothing behind it is known.
+    """
+    if not isinstance(on, op.Atom):
+        return []
+    name = on.access.object
+    word = v.kernel.layout.words[name]
+    beyond = words.atom(v.words[name], on, word.values, wraps=word.wraps).beyond
+    why = f"{name} would have another value than 0 to {word.values - 1}: give word() more of them"
+    return [Illegal(LIMIT, beyond, why)]
