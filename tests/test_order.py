@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from functools import cache
 from typing import Any
 
@@ -167,11 +168,13 @@ def test_fixed_twin_is_proved(pipeline):
     assert said_of(pipeline).verdict == expected
 
 
-def test_only_try_and_choose_are_refused():
+def test_only_what_the_moment_decides_and_weaker_orders_are_refused():
     cases = [*(case.broken for case in CASES), *(pipeline for case in CASES for pipeline in case.fixed)]
-    reasons = {said_of(pipeline).why.split(" (")[0] for pipeline in cases if refused(pipeline)}
-    assert len([pipeline for pipeline in cases if refused(pipeline)]) == 14
-    assert all("try_wait" in reason or "test_wait" in reason or "choose" in reason for reason in reasons), reasons
+    reasons = {said_of(pipeline).why for pipeline in cases if refused(pipeline)}
+    known = (
+        r"control flow depends on (the value of |the answer of (try|test)_wait on |choose\()|an operation orders less "
+    )
+    assert reasons and not [reason for reason in reasons if not re.match(known, reason)]
 
 
 # ---------------------------------------------------------------- random programs

@@ -182,7 +182,7 @@ class NeverWritten(Pipeline):
 
 
 class ArrivesTwice(Pipeline):
-    """The second bar.arrive can come before the barrier has counted the other side."""
+    """The second bar.arrive can complete the first generation, so that the second bar.sync waits for ever."""
 
     @role(warps=1)
     def syncs(self):
@@ -224,7 +224,7 @@ CONDITIONS: list[tuple[Any, str, Callable[..., Any], Pipeline, str]] = [
     (ctas, "must_have_begun", nothing, NotBegun(), "exit-hazard"),
     (ctas, "look_at_flight", nothing, corpus("D06 exit"), "exit-hazard"),
     (ctas, "_gone", nothing, corpus("R20"), "exit-hazard"),
-    (meetings, "_must_know", nothing, ArrivesTwice(), "named-barrier"),
+    (meetings, "_must_know", nothing, ArrivesTwice(), "deadlock"),
     (meetings, "_must_be_together", nothing, corpus("D30"), "named-barrier"),
     (Run, "deadlock", nothing, corpus("D01"), "deadlock"),
 ]
