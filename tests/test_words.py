@@ -83,11 +83,12 @@ class Counts(Pipeline):
             yield (self.round if self.wraps else self.n).red("add", 1, sem="release")
 
 
-def test_a_counter_that_leaves_its_values_is_not_decided():
-    result = check(Counts(), engine="search")
+@pytest.mark.parametrize("engine", ["search", "smt"])
+def test_a_counter_that_leaves_its_values_is_not_decided(engine):
+    result = check(Counts(), engine=engine)
     assert result.verdict == "undetermined"
     assert "n would have another value than 0 to 3: give word() more of them" in str(result.findings)
-    assert check(Counts(trips=3), engine="search").verdict == "proved"
+    assert check(Counts(trips=3), engine=engine).verdict == "proved"
 
 
 def test_a_counter_that_wraps_is_followed_for_every_number_of_iterations():

@@ -121,7 +121,9 @@ class _Prover:
                 result.reasons.pop(name, None)
             elif undefined:
                 result.verdicts[name] = UNDETERMINED
-                result.reasons[name] = f"what follows a violation of {' and '.join(undefined)} is undefined"
+                limit = self.found.get(LIMIT)
+                why = f"what follows a violation of {' and '.join(undefined)} is undefined"
+                result.reasons[name] = why if limit is None else limit.because
             elif result.verdicts.setdefault(name, UNDETERMINED) == UNDETERMINED:
                 result.reasons.setdefault(name, "neither a proof nor a violation was found")
                 result.reasons[name] += f"; no violation within {result.depth} steps"
