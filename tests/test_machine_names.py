@@ -87,6 +87,9 @@ def scrambled(machine: Machine) -> Machine:
         ),
         checks=checks(machine.checks),
         structure=structure._replace(
+            clusters=tuple(
+                one._replace(variables=tuple(new[name] for name in one.variables)) for one in structure.clusters
+            ),
             barriers=tuple(
                 one._replace(
                     phase=new[one.phase],
@@ -139,7 +142,7 @@ MOST = 3_000
 
 
 SAID = {
-    "waits": ("wait ", "try_wait ", "test_wait "),
+    "waits": ("wait ", "wait.", "try_wait ", "test_wait "),
     "signals": ("arrive", "bar.", "barrier.cluster.arrive"),
     "loop": ("next iteration",),
     "lands": ("land",),
