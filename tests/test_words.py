@@ -179,3 +179,25 @@ def test_who_waits_for_a_value_that_never_comes_is_stuck_there(polls, reduced):
     assert result.verdict == "violated" and result.trace.property == "deadlock"
     (blocked,) = result.trace.blocked
     assert (blocked.role, blocked.waits_for) == ("reader", "flag") and "and flag is 1" in blocked.missing
+
+
+class Dekker(Pipeline):
+    """Each raises its flag and looks at the other's: with stores that are not in one order both could miss it."""
+
+    one = word()
+    other = word()
+
+    @role(warps=1)
+    def left(self):
+        yield self.one.st(1, sem="release")
+        yield self.other.ld(sem="acquire")
+
+    @role(warps=1)
+    def right(self):
+        yield self.other.st(1, sem="release")
+        yield self.one.ld(sem="acquire")
+
+
+def test_that_several_words_change_in_one_order_is_said():
+    assert any("2 words change in one order" in note for note in check(Dekker(), engine="search").notes)
+    assert not any("words change" in note for note in check(Hangs(), engine="search").notes)

@@ -24,6 +24,7 @@ from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.validate import validate
+from sm90_verify.spec.ptx.effects import effects_of
 
 if TYPE_CHECKING:
     from sm90_verify.spec.model.machine import Machine
@@ -191,7 +192,13 @@ def _engines_of(words: str, question: Question) -> list[Engine]:
 def _assumed(subject: Subject) -> Iterator[str]:
     """What the verdict takes for granted of this kernel alone."""
     kernel = subject.kernel
-    if kernel is None or kernel.clusters == 1:
+    if kernel is None:
+        return
+    operations = (node.operation for program in kernel.programs for node in program.nodes)
+    words = {word.access.object for one in operations if (word := effects_of(one).word) is not None}
+    if len(words) > 1:
+        yield f"assumed: {len(words)} words change in one order that all roles see (PTX: with fence.sc between them)"
+    if kernel.clusters == 1:
         return
     if any(node.loop for program in kernel.programs for node in program.nodes):
         yield f"assumed: loops of one name have as many iterations in all {kernel.clusters} clusters"
