@@ -71,14 +71,14 @@ class Access(NamedTuple):
 
     def conflicts(self, other: Access) -> bool:
         """Same bytes, at least one of the two writes, and it matters which of them comes first."""
-        return (self.write or other.write) and self.overlaps(other) and not self._unharmed_by(other)
+        return (self.write or other.write) and self.overlaps(other) and not self.unharmed_by(other)
 
     def overlaps(self, other: Access) -> bool:
         """Some byte is in both."""
         same = self.space == other.space and self.cta == other.cta
         return same and self.start < other.stop and other.start < self.stop
 
-    def _unharmed_by(self, other: Access) -> bool:
+    def unharmed_by(self, other: Access) -> bool:
         """They are morally strong relative to each other (8.7: both strong, each in the scope of the other, through
         one proxy), or of one value.
         """

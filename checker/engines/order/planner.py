@@ -59,7 +59,7 @@ class _Planner:
         self.barriers, self.objects = self._barriers(), extents(kernel.layout)
         self.numbers = {use.name: number for number, use in enumerate(self.barriers)}
         self.meetings: dict[str, MeetingUse] = {}
-        self.regions: dict[tuple[str, tuple[str, int], int, int, str], int] = {}
+        self.regions: dict[tuple[str, tuple[str, int], int, int, str, Access | None], int] = {}
         self.known: dict[tuple[op.Operation, str | int], Move] = {}
 
     def plan(self) -> Plan:
@@ -81,7 +81,7 @@ class _Planner:
             tuple(self.barriers),
             tuple(self.meetings.values()),
             near,
-            frozenset(number for key, number in self.regions.items() if key[-1] == TAKEN),
+            frozenset(number for key, number in self.regions.items() if key[4] == TAKEN),
             frozenset(
                 one for role in moves for move in role for use in move.uses if use.map for one in near[use.bytes]
             ),
@@ -268,19 +268,22 @@ class _Planner:
         return access.object, left_by(access, tag, self.objects), tuple(others)
 
     def _region(self, access: Access, how: str = "") -> int:
-        key = (access.object, (access.space, access.cta), access.start, access.stop, how)
+        told = access._replace(write=True) if access.strong or access.value is not None else None
+        key = (access.object, (access.space, access.cta), access.start, access.stop, how, told)
         return self.regions.setdefault(key, len(self.regions))
 
     def _near(self) -> tuple[tuple[int, ...], ...]:
         near: list[list[int]] = [[] for _ in self.regions]
-        ordered = sorted(self.regions.items(), key=lambda item: item[0][1:])
-        for index, ((_, space, _, stop, _), one) in enumerate(ordered):
-            near[one].append(one)
-            for (_, where, start, _, _), other in ordered[index + 1 :]:
+        ordered = sorted(self.regions.items(), key=lambda item: item[0][1:5])
+        for index, ((_, space, _, stop, _, mine), one) in enumerate(ordered):
+            if mine is None or not mine.unharmed_by(mine):
+                near[one].append(one)
+            for (_, where, start, _, _, theirs), other in ordered[index + 1 :]:
                 if where != space or start >= stop:
                     break
-                near[one].append(other)
-                near[other].append(one)
+                if mine is None or theirs is None or not mine.unharmed_by(theirs):
+                    near[one].append(other)
+                    near[other].append(one)
         return tuple(tuple(sorted(numbers)) for numbers in near)
 
 
