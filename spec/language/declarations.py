@@ -175,7 +175,11 @@ def role(
     for what, number in (("warps", warps), ("warpgroups", warpgroups)):
         if not isinstance(number, int):
             raise SpecError(f"@role({what}={number!r}): use a number", here())
-    some = (("split", split), ("ctas", ctas or ()), ("clusters", clusters or ()))
+    some = (
+        ("split", split),
+        ("ctas", () if ctas is None else ctas),
+        ("clusters", () if clusters is None else clusters),
+    )
     for what, numbers in some:
         if not isinstance(numbers, tuple | list) or not all(isinstance(one, int) for one in numbers):
             raise SpecError(f"@role({what}={numbers!r}): use a tuple of numbers", here())

@@ -144,6 +144,8 @@ class Snapshot:
             return value
         if isinstance(value, EndlessLoop) and self.suspended:
             return value.key(self.counted)
+        if isinstance(value, Plumbing) and self.suspended:
+            raise Unreadable("what stands between a role and its loops cannot be read where it has yielded", place)
         if isinstance(value, Array | Plumbing):
             return _Same(value)
         if isinstance(value, Component | type):

@@ -98,7 +98,7 @@ class _Explorer:
         at, barriers, _, _ = state
         if any(place < len(role) for place, role in zip(at, self.program, strict=True)):
             self.found.violated.add("deadlock")
-        elif self.copies and any(tx for _, _, tx in barriers):
+        elif any(tx for _, _, tx in barriers):
             self.found.violated.add("tx-count")
 
     # -- steps
