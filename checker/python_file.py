@@ -9,7 +9,8 @@ import traceback
 from types import ModuleType
 
 from sm90_verify.spec.errors import Source, SpecError
-from sm90_verify.spec.language.pipeline import Pipeline, roles_of
+from sm90_verify.spec.language.instances import roles_of
+from sm90_verify.spec.language.pipeline import Pipeline
 
 
 def load_module(path: str) -> ModuleType:

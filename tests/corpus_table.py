@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corpus import (
+    accumulators,
     arrivals,
     atomics,
     clusters,
+    cp_async,
     ctas,
     dependent,
     epilogue,
@@ -23,6 +25,7 @@ from corpus import (
     proxies,
     registers,
     sources,
+    store_async,
     tensormaps,
     transactions,
     trips,
@@ -61,6 +64,9 @@ MODULES = (
     turns,
     registers,
     groups,
+    accumulators,
+    cp_async,
+    store_async,
     memory,
     proxies,
     sources,

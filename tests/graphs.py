@@ -11,6 +11,7 @@ from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Threads
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.groups import IDLE
 from sm90_verify.spec.ptx.phase import Phase
 
@@ -49,7 +50,7 @@ def untrue(program: Program, steps: int = 400, walks: int = 4) -> list[str]:
     """What an annotated program says that is not so when it is walked through: what is held, which phase a plain wait
     is meant for, and counts, up to what its drift allows.
     """
-    relaxed = any(isinstance(node.operation, op.ClusterArrive) and not node.operation.release for node in program.nodes)
+    relaxed = any(effects_of(node.operation).orders == "relaxed" for node in program.nodes)
     moduli = _moduli(program)
     wrong: list[str] = []
     for seed in range(walks):
@@ -92,6 +93,8 @@ def _then(node: Node, answer: Hashable, counts: Found) -> Found:
         ahead[what.barrier] = ahead.get(what.barrier, 0) + what.count * (what.expect or 0)
     if isinstance(what, op.Transaction):
         ahead[what.barrier] = ahead.get(what.barrier, 0) + what.bytes
+    if isinstance(what, op.StoreAsync):
+        ahead[what.barrier] = ahead.get(what.barrier, 0) - what.bytes
     if isinstance(what, op.Load):
         for _, name in what.destinations:
             ahead[name] = ahead.get(name, 0) - what.bytes

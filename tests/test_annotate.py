@@ -33,7 +33,8 @@ from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language import walk
 from sm90_verify.spec.language.declarations import barrier, role, tile
-from sm90_verify.spec.language.pipeline import Pipeline, roles_of
+from sm90_verify.spec.language.instances import roles_of
+from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Program

@@ -17,7 +17,8 @@ from sm90_verify.spec.model.flow import blocks_inside, is_local, kind_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Threads
 from sm90_verify.spec.model.layout import Layout, Region, WordValues
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import NOTHING, Acquired, Begun, Copies, Effects, Ends, effects_of
+from sm90_verify.spec.ptx.effect_parts import Acquired, Begun, Copies, Ends, TriggeredArrivals
+from sm90_verify.spec.ptx.effects import NOTHING, Effects, effects_of
 from sm90_verify.spec.ptx.fits import fields_of
 from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.memory import WIDER, Access, Strong, as_read, as_write
@@ -26,6 +27,8 @@ X, Y = Access("x", "shared", 0, 64, False, "generic"), Access("y", "shared", 64,
 OVER = as_write(X, "generic")
 FAST, INTO = as_read(X, "async"), as_write(Y, "async")
 OUT = Access("out", "global", 0, 64, True, "async")
+HELD = Access("r", "registers", 0, 64, False, "generic")
+ACC = as_write(HELD, "async")
 FLAG = Access("flag", "global", 64, 68, False, "generic", strong=Strong("gpu"))
 SET, WEAK_FLAG = as_write(FLAG, "generic")._replace(strong=Strong("gpu")), FLAG._replace(strong=None)
 STRONG_READ, STRONG_WRITE = (
@@ -112,6 +115,25 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.Group("bulk_commit"), Effects(commits="bulk"), "local"),
     (op.Group("bulk_wait", 1), Effects(ends=Ends("bulk", 1)), "local"),
     (op.Group("bulk_wait_read", 1), Effects(ends=Ends("bulk", 1, reads=True)), "local"),
+    (
+        op.CpAsync(OVER, "t", as_read(OUT, "generic")),
+        Effects(
+            (
+                Begun(OVER, "generic write", "cp_group", ("t",), True),
+                Begun(as_read(OUT, "generic"), "generic read", "cp_group", raw=True),
+            )
+        ),
+        "local",
+    ),
+    (
+        op.StoreAsync(OVER, "full", 64, "t", 2),
+        Effects((Begun(OVER, "generic write", "landed", raw=True),), ((Copies(OVER, "full", 64, 2), "t"),)),
+        "load",
+    ),
+    (op.TriggeredArrive("full", 32), Effects(orders="relaxed", triggers=TriggeredArrivals("full", 32, ())), "other"),
+    (op.Group("cp_commit"), Effects(commits="cp"), "local"),
+    (op.Group("cp_wait", 1), Effects(ends=Ends("cp", 1)), "local"),
+    (op.Group("cp_wait_all"), Effects(commits="cp", ends=Ends("cp", 0)), "local"),
     (op.Fence("proxy_async"), Effects(shows=("accesses", "inits_to_copies")), "local"),
     (op.MapFence("release", "cta"), Effects(shows=("maps",)), "local"),
     (op.MapFence("release", "cluster"), Effects(shows=("maps", "maps_to_ctas")), "local"),
@@ -134,6 +156,13 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
         for scope in ("cta", "cluster", "gpu", "sys")
     ),
     (op.Fence("mbarrier_init"), Effects(shows=("inits_to_copies", "inits_to_ctas")), "local"),
+    (op.Fence("wgmma"), Effects(shows=("registers",)), "local"),
+    (op.Touch("read", (HELD,), (None,)), Effects((Begun(HELD, "generic read", data=(None,)),)), "local"),
+    (
+        op.Touch("mma", (FAST,), (None,), into=ACC, leaves="t"),
+        Effects((Begun(FAST, "async read", "mma_group", (None,)), Begun(ACC, "async write", "mma_group", ("t",)))),
+        "local",
+    ),
     (op.NamedSync(1, 64), Effects(orders="release"), "other"),
     (op.NamedSync(1, 64, blocks=False), Effects(orders="release"), "other"),
     (op.CtaSync(), Effects(orders="release"), "other"),
@@ -230,6 +259,9 @@ def test_effects_belong_to_a_record_and_not_to_its_value():
 BUSY = Held(
     mma=((FAST,),),
     fresh_mma=(FAST._replace(object="w"),),
+    cp=((X,), (OVER,)),
+    fresh_cp=(OVER._replace(object="c"),),
+    tracked=((TriggeredArrivals("empty", 1, (X,)), (X,)),),
     bulk_reads=((FAST,), (X,)),
     bulk_writes=((OUT,), ()),
     fresh_reads=(FAST._replace(object="z"),),
@@ -241,6 +273,7 @@ BUSY = Held(
     tracks=True,
     recent=(X._replace(object="r"),),
     unordered=(X._replace(object="o"),),
+    touched=(ACC._replace(object="m"),),
 )
 
 
@@ -253,6 +286,9 @@ def test_what_a_thread_holds_goes_by_the_effects(operation):
     says = {
         "mma": effects.commits == "mma" or (ends is not None and ends.groups == "mma" and ends.pending < len(BUSY.mma)),
         "fresh_mma": "mma_group" in begins or effects.commits == "mma",
+        "cp": effects.commits == "cp" or (ends is not None and ends.groups == "cp"),
+        "fresh_cp": "cp_group" in begins or effects.commits == "cp",
+        "tracked": effects.triggers is not None or (ends is not None and ends.groups == "cp"),
         "bulk_reads": effects.commits == "bulk" or (ends is not None and ends.groups == "bulk"),
         "bulk_writes": effects.commits == "bulk" or (ends is not None and ends.groups == "bulk" and not ends.reads),
         "fresh_reads": "bulk_group" in begins or effects.commits == "bulk",
@@ -264,6 +300,8 @@ def test_what_a_thread_holds_goes_by_the_effects(operation):
         "registers": effects.registers is not None,
         "recent": effects.orders is not None or "done" in begins or set(BUSY.in_progress()) > set(after.in_progress()),
         "unordered": effects.orders is not None,
+        "touched": any(begun.access.space == "registers" for begun in effects.begins) or "registers" in effects.shows,
+        "fenced": "registers" in effects.shows,
     }
     if operation == op.Touch("mma", (FAST,), ("t",), True):
         assert after.fresh_mma == () and FAST in after.mma[-1]
@@ -274,10 +312,11 @@ def test_accesses_are_in_progress_until_what_ends_them():
     for operation in OPERATIONS:
         effects = effects_of(operation)
         held = IDLE.after(operation).after(op.Group("mma_commit")).after(op.Group("bulk_commit"))
-        assert held.in_progress() == effects.lasting("mma_group", "bulk_group")
-        over = held.after(op.Group("mma_wait")).after(op.Group("bulk_wait"))
+        assert held.in_progress() == effects.lasting("mma_group", "bulk_group", "cp_group")
+        over = held.after(op.Group("mma_wait")).after(op.Group("bulk_wait")).after(op.Group("cp_wait_all"))
         assert over.in_progress() == ()
-        assert held.after(op.Fence("proxy_async")).unfenced == ()
+        assert over.after(op.Fence("proxy_async")).unfenced == ()
+        assert held.after(op.Fence("proxy_async")).unfenced == effects.lasting("cp_group")
 
 
 def kernel_of(*operations: op.Operation) -> Kernel:
@@ -287,6 +326,7 @@ def kernel_of(*operations: op.Operation) -> Kernel:
         Region("x", "shared", 0, 64, frozenset(), "x"),
         Region("y", "shared", 64, 128, frozenset(), "y"),
         Region("out", "global", 0, 64, frozenset(), "out"),
+        Region("r", "registers", 0, 64, frozenset(), "r"),
         Region("flag", "global", 64, 68, frozenset(), "flag"),
     )
     layout = Layout(regions, {"full": 1}, ("full",), {}, {}, {}, {}, {"flag": WordValues(0, 3)})
@@ -307,13 +347,14 @@ def test_order_and_the_machine_take_the_same_accesses(operation):
     kernel = kernel_of(operation)
     effects, move = effects_of(operation), make_plan(kernel).moves[0][0]
     assert [use.access for use in move.uses] == [*effects.accesses]
-    assert move.lasting == bool(effects.lasting("mma_group", "bulk_group"))
+    assert move.lasting == bool(effects.lasting("mma_group", "bulk_group", "cp_group"))
     assert [use.lands >= 0 for use in move.uses] == [begun.until == "landed" for begun in effects.begins]
     assert move.shows == effects.shows
     machine = compile_kernel(kernel)
     landings = [action for action in machine.actions if action.location is None]
-    assert len(landings) == sum(1 + (copies.pieces > 1) for copies, _ in effects.lands)
-    assert {action.object for action in landings} == {copies.write.object for copies, _ in effects.lands}
+    triggered = [] if effects.triggers is None else [effects.triggers.barrier]
+    assert len(landings) == sum(1 + (copies.pieces > 1) for copies, _ in effects.lands) + len(triggered)
+    assert {action.object for action in landings} == {*(copies.write.object for copies, _ in effects.lands), *triggered}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=IDS)
@@ -327,7 +368,7 @@ def test_mutations_and_annotations_go_by_the_effects(operation):
     assert bool(end.ahead) == bool(effects.lands or isinstance(operation, op.Arrive | op.Transaction))
     assert bool(end.arrived) == isinstance(operation, op.Arrive)
     assert bool(end.observed) == (effects.waits is not None and not isinstance(effects.waits.phase, op.Token))
-    assert end.held == IDLE._replace(tracks=operation == op.ClusterArrive(release=False)).after(operation)
+    assert end.held == IDLE._replace(tracks=effects.orders == "relaxed").after(operation)
     assert has_answer(operation) == bool(effects.answers)
     assert isinstance(default_answer(operation), op.Token) == isinstance(operation, op.Arrive)
     shows = effects.registers is not None or (effects.begins and effects.signal is None)

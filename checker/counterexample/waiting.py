@@ -167,8 +167,9 @@ def _value(machine: Machine, state: State, place: Location) -> str:
 def _arrivals(state: State, info: BarrierInfo, came: Came) -> str:
     """`2 of 3 arrivals (1 from math0 and 1 from math1)`."""
     text = f"{_arrived(state, info)} of {expected_arrivals(state, info)} arrivals"
-    by = [f"{count} from {role}" for role, count in came[info.name].items()]
-    return f"{text} ({listed(by)})" if by else text
+    by = [f"{count} from {role or 'cp.asyncs'}" for role, count in came[info.name].items()]
+    told = by and sum(came[info.name].values()) == _arrived(state, info)
+    return f"{text} ({listed(by)})" if told else text
 
 
 def _who_is_missing(

@@ -58,10 +58,12 @@ class Subject:
         return Subject(self.whole.allowing())
 
     def signalled_like(self, action: Action) -> tuple[str, ...]:
-        """The barriers that an action's operation is on, and all others of the same arrays in the same CTAs."""
-        program = next(one for one in self.whole.programs if one.name == action.role)
-        signals = effects_of(program.nodes[action.location or 0].operation).signals
-        names, regions = {signal.barrier for signal in signals}, self.whole.layout.regions
+        """The barriers that an action's operation is on, and all others of the same arrays in the same CTAs. An arrival
+        that follows cp.asyncs is of no role.
+        """
+        names, regions = {action.object}, self.whole.layout.regions
+        for program in (one for one in self.whole.programs if one.name == action.role):
+            names = {signal.barrier for signal in effects_of(program.nodes[action.location or 0].operation).signals}
         arrays = {(one.declaration, one.cta) for one in regions if one.object in names}
         return tuple(one.object for one in regions if (one.declaration, one.cta) in arrays)
 

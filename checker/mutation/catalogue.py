@@ -154,7 +154,7 @@ def _of_loops(sites: Sites) -> Iterator[Mutant]:
 
 def _of_inits(pipeline: Pipeline, near: Neighbours) -> Iterator[Mutant]:
     arrivals = pipeline.layout.arrivals
-    for (declaration, _), ring in near.rings.items():
+    for (declaration, _, _), ring in near.rings.items():
         names = [region.object for region in ring if region.object in arrivals]
         if not names:
             continue

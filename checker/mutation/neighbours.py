@@ -19,14 +19,14 @@ class Neighbours:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.rings: dict[tuple[str, int], list[Region]] = {}
+        self.rings: dict[tuple[str, int, str], list[Region]] = {}
         for region in layout.regions:
-            self.rings.setdefault((region.declaration, region.cta), []).append(region)
+            self.rings.setdefault((region.declaration, region.cta, region.owner), []).append(region)
         self.home = {region.object: region for region in layout.regions}
         self.ctas = 1 + max((region.cta for region in layout.regions), default=0)
 
     def ring(self, name: str) -> list[Region]:
-        return self.rings[self.home[name].declaration, self.home[name].cta]
+        return self.rings[self.home[name].declaration, self.home[name].cta, self.home[name].owner]
 
     def slots(self, name: str) -> int:
         return len(self.ring(name))
@@ -45,22 +45,22 @@ class Neighbours:
         is_barrier = home.declaration in self.layout.barriers
         return [
             declaration
-            for (declaration, cta), ring in self.rings.items()
+            for (declaration, cta, owner), ring in self.rings.items()
             if declaration != home.declaration
-            and cta == home.cta
+            and (cta, owner) == (home.cta, home.owner)
             and (declaration in self.layout.barriers) == is_barrier
             and (is_barrier or (ring[0].stop - ring[0].start, ring[0].space) == (home.stop - home.start, home.space))
         ]
 
     def same_slot(self, name: str, declaration: str) -> str:
         slot = self.ring(name).index(self.home[name])
-        ring = self.rings[declaration, self.home[name].cta]
+        ring = self.rings[declaration, self.home[name].cta, self.home[name].owner]
         return ring[slot % len(ring)].object
 
     def next_cta(self, name: str) -> str:
         """The object at the same place in the shared memory of the CTA with the next rank."""
         home = self.home[name]
-        return self.rings[home.declaration, (home.cta + 1) % self.ctas][self.ring(name).index(home)].object
+        return self.rings[home.declaration, (home.cta + 1) % self.ctas, ""][self.ring(name).index(home)].object
 
     def moved(self, access: Access, name: str) -> Access:
         """The access at the same offset of another buffer."""

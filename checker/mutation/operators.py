@@ -36,6 +36,7 @@ Varied: TypeAlias = (
     | op.NamedSync
     | op.Setmaxnreg
     | op.ClusterArrive
+    | op.TriggeredArrive
     | op.Init
     | op.Choose
     | op.MapFence
@@ -80,6 +81,8 @@ def _of_its_own(operation: Varied, near: Neighbours) -> Iterator[Variation]:
                 yield with_fields("registers", f"{change:+}", registers=operation.registers + change)
         case op.ClusterArrive():
             yield with_fields("kind", "relaxed" if operation.release else "release", release=not operation.release)
+        case op.TriggeredArrive():
+            yield with_fields("kind", "counted" if operation.noinc else ".noinc", noinc=not operation.noinc)
         case op.Init() | op.Choose():
             yield from _of_others(operation)
         case op.WordLoad() | op.WordStore() | op.Atom() | op.Spin():
@@ -167,7 +170,7 @@ def _of_bytes(bytes: int, name: str) -> Iterator[Variation]:
 
 def _of_group(group: op.Group) -> Iterator[Variation]:
     most = MMA_GROUPS if group.kind.startswith("mma") else BULK_GROUPS
-    if not group.kind.endswith("commit"):
+    if not group.kind.endswith(("commit", "all")):
         for pending in (group.pending - 1, group.pending + 1):
             if 0 <= pending < most:
                 text = f"{group.pending} -> {pending}"

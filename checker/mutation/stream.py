@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import Body
-from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each, roles_of
+from sm90_verify.spec.language.instances import roles_of
+from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each
 from sm90_verify.spec.language.snapshot import Plumbing
 from sm90_verify.spec.language.state import Count
 from sm90_verify.spec.model.kernel import Threads

@@ -39,7 +39,7 @@ Executed: TypeAlias = (
     | op.Setmaxnreg
 )
 """What kernels/executor.cu can do; anything else is refused."""
-FENCES: dict[op.FenceKind, str] = {"proxy_async": "fence_proxy", "mbarrier_init": "fence_init"}
+FENCES: dict[op.FenceKind, str] = {"proxy_async": "fence_proxy", "mbarrier_init": "fence_init", "wgmma": "nothing"}
 GROUPS = 8
 """wait_group has its count in the instruction: up to 7 groups may be pending."""
 MEETINGS = 64
@@ -264,6 +264,8 @@ class _Lowering:
                 if operation.pending >= GROUPS:
                     raise SpecError(f"the executor's wait_group leaves {GROUPS - 1} groups pending at most")
                 return Instruction(operation.kind, index, operation.pending)
+            case "cp_commit" | "cp_wait" | "cp_wait_all":
+                raise SpecError(f"the executor cannot do {operation!r}")
             case _:
                 assert_never(operation.kind)
 

@@ -94,6 +94,14 @@ class Barrier:
         """mbarrier.arrive.noComplete."""
         return self._new(op.Arrive(self.name, arrivals(count), kind="no_complete", cta=self._target))
 
+    def cp_async_arrive(self, count: int = 1, *, noinc: bool = False) -> op.Operation:
+        """cp.async.mbarrier.arrive{.noinc} by `count` threads: an arrival of each follows when its cp.asyncs before are
+        done. With noinc the barrier's count has it; otherwise one more is pending until then.
+        """
+        if self._target >= 0:
+            raise SpecError(f"cp.async.mbarrier.arrive on {self.name}: use a barrier of its own CTA")
+        return self._new(op.TriggeredArrive(self.name, arrivals(count), noinc))
+
     def arrive_drop(self, count: int = 1, expect: int | None = None) -> op.Operation:
         """mbarrier.arrive_drop{.expect_tx}."""
         expected = None if expect is None else bytes_of(expect)

@@ -251,7 +251,7 @@ def cached_names(value: object) -> tuple[str, ...]:
 
 def absent_attributes(value: object) -> tuple[str, ...]:
     """The attributes that an object may get, or that tracing changes."""
-    return (*cached_names(value), *(("_tracer", "_cta") if isinstance(value, Pipeline) else ()))
+    return (*cached_names(value), *(("_tracer", "_cta", "_program") if isinstance(value, Pipeline) else ()))
 
 
 def _is_python(kind: type) -> bool:

@@ -56,11 +56,7 @@ class Tile:
         """
         count = number(self.bytes if bytes is None else bytes, "bytes of a bulk copy")
         number(pieces, "pieces of a bulk copy", least=1)
-        if isinstance(signals, Array) and signals.slots == 1:
-            signals = signals[0]
-        if not isinstance(signals, Barrier):
-            name = getattr(signals, "name", repr(signals))
-            raise SpecError(f"a bulk copy that signals {name}: name one barrier, for example signals=self.full[at]")
+        signals = _one_barrier(signals)
         if count < BULK_ALIGNMENT or count % (BULK_ALIGNMENT * pieces):
             raise SpecError(
                 f"a bulk copy of {count} bytes in {pieces} pieces: use a positive multiple of {BULK_ALIGNMENT} for each"
@@ -78,9 +74,14 @@ class Tile:
     def _first(self, count: int) -> Access:
         return self.access._replace(stop=self.access.start + count, write=True, proxy="async")
 
-    def mma(self, tag: Hashable = None, *, commit: bool = True) -> op.Operation:
-        """wgmma.mma_async that reads this buffer until its group is waited for; `commit` closes the group at once."""
-        return self._owner.created(op.Touch("mma", (as_read(self.access, "async"),), (self._tag(tag),), commit))
+    def mma(self, tag: Hashable = None, *, into: Tile | Array | None = None, commit: bool = True) -> op.Operation:
+        """wgmma.mma_async that reads this buffer until its group is waited for, and accumulates in the registers `into`
+        if they are part of the model; `commit` closes the group at once. Of registers, without `into`: it accumulates
+        in these.
+        """
+        if self.access.space == "registers" and into is None:
+            return self._owner.created(accumulating((), (), self.of(self._tag(tag)), commit))
+        return self._owner.created(accumulating((as_read(self.access, "async"),), (self._tag(tag),), into, commit))
 
     def read(self, tag: Hashable = None, *, value: Hashable = None, among: Sequence[Hashable] = ()) -> op.Operation:
         """Ordinary loads (ld.shared, ldmatrix) of this buffer, complete at once.
@@ -138,12 +139,63 @@ class Tile:
         reads = (as_read(self.access, "async"),)
         return self._owner.created(op.Store(reads, (self._tag(tag),), destination, described))
 
+    def cp_async(self, source: Tile | Array | None = None, tag: Hashable = None) -> op.Operation:
+        """cp.async (not bulk) into this buffer, of global memory: ordinary accesses that go on until the group of the
+        thread's cp.asyncs has been waited for.
+        """
+        read = None if source is None else as_read(one_tile(source).access, "generic")
+        return self._owner.created(op.CpAsync(as_write(self.access, "generic"), self._tag(tag), read))
+
+    def store_async(
+        self, signals: Barrier | Array, bytes: int | None = None, tag: Hashable = None, pieces: int = 1
+    ) -> op.Operation:
+        """st.async of registers into the first `bytes` of this buffer, all of them unless said; each piece is signalled
+        on a barrier of the same CTA: `self.a.on(1).store_async(signals=self.full.on(1))`.
+        """
+        return self._store_async(signals, bytes, tag, pieces, None)
+
+    def reduce_async(
+        self, signals: Barrier | Array, bytes: int | None = None, tag: Hashable = None, pieces: int = 1
+    ) -> op.Operation:
+        """red.async, as store_async; it does not race with others of its cluster."""
+        return self._store_async(
+            signals, bytes, tag, pieces, Strong("cluster", *self._owner._launch.place(self._owner._cta))
+        )
+
+    def _store_async(
+        self, signals: object, bytes: int | None, tag: Hashable, pieces: int, strong: Strong | None
+    ) -> op.Operation:
+        count = number(self.bytes if bytes is None else bytes, "bytes of st.async", least=1)
+        number(pieces, "pieces of st.async", least=1)
+        write = as_write(self.access._replace(stop=self.access.start + count), "generic")._replace(strong=strong)
+        return self._owner.created(op.StoreAsync(write, _one_barrier(signals).name, count, self._tag(tag), pieces))
+
     def _tag(self, tag: Hashable, value: Hashable = None) -> Hashable:
         given = value if tag is None else tag
         return plain_tag(self.tag if given is None else given)
 
     def __bool__(self) -> bool:
         raise SpecError(f"{self.access.object} has no truth value: its contents are not part of the model")
+
+
+def _one_barrier(signals: object) -> Barrier:
+    """The barrier that an argument names: a barrier, or an array of one slot."""
+    if isinstance(signals, Array) and signals.slots == 1:
+        signals = signals[0]
+    if not isinstance(signals, Barrier):
+        name = getattr(signals, "name", repr(signals))
+        raise SpecError(f"a bulk copy that signals {name}: name one barrier, for example signals=self.full[at]")
+    return signals
+
+
+def accumulating(
+    reads: tuple[Access, ...], tags: tuple[Hashable, ...], into: Tile | Array | None, commit: bool
+) -> op.Touch:
+    """A wgmma, with its accumulator if that is part of the model."""
+    if into is None:
+        return op.Touch("mma", reads, tags, commit)
+    tile = one_tile(into)
+    return op.Touch("mma", reads, tags, commit, as_write(tile.access, "async"), plain_tag(tile.tag))
 
 
 class Array:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Mapping
 from functools import cache
-from typing import Any, get_args
+from typing import Any, NamedTuple, assert_never, get_args
 
 from sm90_verify.spec.errors import SpecError, placed
 from sm90_verify.spec.language.declarations import BarrierDeclaration, Declaration, TileDeclaration, WordDeclaration
 from sm90_verify.spec.language.handles import Array, Barrier, Owner, Tile
+from sm90_verify.spec.language.instances import instances
 from sm90_verify.spec.language.word import Word
 from sm90_verify.spec.model.layout import Layout, Region, WordValues, barriers_over
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT, MBARRIER_BYTES, SHARED_OF_CTA, WORD_BYTES, WORD_VALUES
@@ -16,6 +17,18 @@ from sm90_verify.spec.ptx.memory import Access, Space
 
 ALIGNMENT = 128
 """Of what is declared without an address."""
+
+
+REGISTERS = 1 << 32
+"""Bytes from the registers of one program to those of the next: more than any has."""
+
+
+class Home(NamedTuple):
+    """Who has an instance of a declaration: a CTA, or with `owner` a program. prefix: what its name begins with."""
+
+    prefix: str
+    cta: int
+    owner: str = ""
 
 
 class Component:
@@ -69,10 +82,13 @@ def lay_out(pipeline: Owner) -> Layout:
             start = _align(free[space])
             free[space] = start + max(stride, size) * slots
         starts[name] = start
-        for slot, cta in ((slot, cta) for slot in range(slots) for cta in _ctas_of(pipeline, space)):
-            label = pipeline._launch.home(cta) * (space != "global") + (f"{name}[{slot}]" if slots > 1 else name)
+        homes = _homes(pipeline, space)
+        for slot, (prefix, cta, owner) in ((slot, home) for slot in range(slots) for home in homes):
+            label = prefix + (f"{name}[{slot}]" if slots > 1 else name)
             at = start + stride * slot
-            regions.append(Region(label, space, at, at + size, shared, name, cta))
+            if owner:
+                at += REGISTERS * homes.index((prefix, cta, owner))
+            regions.append(Region(label, space, at, at + size, shared, name, cta, owner))
             if isinstance(declaration, TileDeclaration) and declaration.holds is not None:
                 holds[label] = declaration.holds(pipeline) if callable(declaration.holds) else declaration.holds
             if isinstance(declaration, WordDeclaration):
@@ -160,9 +176,16 @@ def _array(
     regions: list[Region],
     crowded: Container[str],
 ) -> Array:
-    copies = len(_ctas_of(pipeline, regions[0].space)) if regions else 1
+    slots, homes = _slots(pipeline, name, declaration), _homes(pipeline, regions[0].space) if regions else ()
+    copies = len(homes)
+    owners = {owner: number for number, (_, _, owner) in enumerate(homes)}
 
     def place(index: int, cta: int) -> Region:
+        if copies and homes[0].owner:
+            if cta != pipeline._cta:
+                far = pipeline._launch.called(cta)
+                raise SpecError(f"{name} of CTA {far}: registers belong to the threads that use them, and to no other")
+            return regions[index * copies + owners.get(pipeline._program, 0)]
         return regions[index * copies + (cta if copies > 1 else 0)]
 
     def peer(rank: int) -> int:
@@ -177,7 +200,7 @@ def _array(
             write = region.access(write=True) if region.object in crowded else None
             return Barrier(pipeline, region.object, region.cta, lambda rank: barrier_on(index, peer(rank)), write)
 
-        return Array(name, len(regions) // copies, lambda index, tag: barrier_on(index, pipeline._cta), Barrier)
+        return Array(name, slots, lambda index, tag: barrier_on(index, pipeline._cta), Barrier)
 
     if isinstance(declaration, WordDeclaration):
         values = pipeline.value(declaration.values)
@@ -185,22 +208,31 @@ def _array(
         def word_on(index: int, tag: Hashable) -> Word:
             return Word(pipeline, place(index, pipeline._cta).access(), values)
 
-        return Array(name, len(regions) // copies, word_on, Word)
+        return Array(name, slots, word_on, Word)
 
     @cache
-    def bytes_on(index: int, cta: int) -> Access:
+    def bytes_on(index: int, cta: int, program: str) -> Access:
         return place(index, cta).access()
 
     def tile_on(index: int, cta: int, tag: Any) -> Tile:
-        return Tile(pipeline, bytes_on(index, cta), tag, lambda rank: tile_on(index, peer(rank), tag))
+        mine = bytes_on(index, cta, pipeline._program)
+        return Tile(pipeline, mine, tag, lambda rank: tile_on(index, peer(rank), tag))
 
     get = lambda index, tag: tile_on(index, pipeline._cta, tag)
-    return Array(name, len(regions) // copies, get, Tile, _bytes(pipeline, name, declaration))
+    return Array(name, slots, get, Tile, _bytes(pipeline, name, declaration))
 
 
-def _ctas_of(pipeline: Owner, space: str) -> range:
-    """The CTAs that have an instance of their own of what lies in a space."""
-    return range(1 if space == "global" else pipeline._launch.ctas)
+def _homes(pipeline: Owner, space: Space) -> tuple[Home, ...]:
+    """Who has an instance of its own of what lies in a space."""
+    match space:
+        case "global":
+            return (Home("", 0),)
+        case "shared":
+            return tuple(Home(pipeline._launch.home(cta), cta) for cta in range(pipeline._launch.ctas))
+        case "registers":
+            return tuple(Home(f"{one.me.name}.", one.me.number, one.me.name) for one in instances(pipeline))
+        case _:
+            assert_never(space)
 
 
 def _slots(pipeline: Owner, name: str, declaration: Declaration) -> int:

@@ -29,12 +29,12 @@ from sm90_verify.spec.language.declarations import (
     ENDLESS,
     Body,
     Parameter,
-    RoleDeclaration,
     check_gone,
     check_names,
     check_parameters,
     of_its_kind,
 )
+from sm90_verify.spec.language.instances import roles_of
 from sm90_verify.spec.language.layout import lay_out
 from sm90_verify.spec.language.state import Count, PipelineState, ring_period
 from sm90_verify.spec.language.verbs import Verbs
@@ -115,7 +115,7 @@ class Pipeline(Verbs):
             if name not in names:
                 raise SpecError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}", here())
             object.__setattr__(self, name, of_its_kind(type(self), name, value, getattr(type(self), name), here()))
-        self._cta = 0
+        self._cta, self._program = 0, ""
         self._shape = Cluster.parse(self.cluster)
         if self._shape.size > 1 and not self._clusters:
             raise SpecError(f"cluster {self.cluster}: {self.name} stays in its CTA: use 1x1, or tma-async", here())
@@ -222,14 +222,6 @@ def started(pipeline: Pipeline, body: Callable[..., Body], takes: Sequence[str],
         raise SpecError(f"a role takes `at` and `me`, not {', '.join(unknown)}", where)
     extra = {"me": me} if "me" in takes else {}
     return one_iteration_each(pipeline, body, extra) if "at" in takes else body(pipeline, **extra)
-
-
-def roles_of(kernel: type[Pipeline]) -> dict[str, RoleDeclaration]:
-    """The roles of a class by name, those of its bases first; none if it is only there to be inherited from."""
-    found: dict[str, RoleDeclaration] = {}
-    for base in reversed(kernel.__mro__):
-        found.update((name, value) for name, value in vars(base).items() if isinstance(value, RoleDeclaration))
-    return found
 
 
 class EndlessLoop:

@@ -71,6 +71,7 @@ class RoleWalk:
         finally:
             object.__setattr__(self.pipeline, "_tracer", None)
             object.__setattr__(self.pipeline, "_cta", 0)
+            object.__setattr__(self.pipeline, "_program", "")
         return joined(self.nodes, self.holds)
 
     def count_used(self) -> None:
@@ -101,6 +102,7 @@ class RoleWalk:
         self.source, self.over, self.followed = self.where, None, False
         object.__setattr__(self.pipeline, "_tracer", self)
         object.__setattr__(self.pipeline, "_cta", self.me.number)
+        object.__setattr__(self.pipeline, "_program", self.me.name)
         self.closing.begin()
         if self.watch is not None:
             self.watch.begin()
@@ -175,7 +177,7 @@ class RoleWalk:
                     node.distance = self.ghost.distance(operation)
             if isinstance(operation, op.Wait) and isinstance(operation.phase, op.Token):
                 self._must_be_last(operation.barrier, operation.phase)
-            if isinstance(operation, op.ClusterArrive) and not operation.release and not self.idle.tracks:
+            if effects_of(operation).orders == "relaxed" and not self.idle.tracks:
                 self.idle = IDLE._replace(tracks=True)
                 raise StartAgain
             self._link(node)

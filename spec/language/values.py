@@ -21,6 +21,8 @@ class Owner(Protocol):
 
     _cta: int
     """The CTA whose role is running, counted through the launch."""
+    _program: str
+    """The program that is running, "" outside of all."""
     _shape: Cluster
     """The shape of the cluster."""
     _launch: LaunchShape

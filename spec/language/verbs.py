@@ -6,10 +6,10 @@ from abc import abstractmethod
 from collections.abc import Hashable
 
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.language.handles import Tile, one_tile
+from sm90_verify.spec.language.handles import Array, Tile, accumulating, one_tile
 from sm90_verify.spec.language.values import number, one_of, plain_tag
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.limits import BULK_GROUPS, CTA_THREADS, MMA_GROUPS
+from sm90_verify.spec.ptx.limits import BULK_GROUPS, CP_GROUPS, CTA_THREADS, MMA_GROUPS
 from sm90_verify.spec.ptx.memory import WIDER, Scope, as_read, as_write
 
 
@@ -20,11 +20,19 @@ class Verbs:
     def created(self, operation: op.Operation) -> op.Operation:
         """Tells the tracer of an operation, so that one that is never yielded is noticed."""
 
-    def mma(self, *tiles: Tile, commit: bool = True) -> op.Operation:
-        """One wgmma group that reads several buffers."""
+    def mma(self, *tiles: Tile | Array, into: Tile | Array | None = None, commit: bool = True) -> op.Operation:
+        """One wgmma group that reads several buffers, those in registers as the matrix A, and accumulates in `into` if
+        its registers are part of the model.
+        """
         read = [one_tile(one) for one in tiles]
         reads = tuple(as_read(one.access, "async") for one in read)
-        return self.created(op.Touch("mma", reads, tuple(plain_tag(one.tag) for one in read), commit))
+        return self.created(accumulating(reads, tuple(plain_tag(one.tag) for one in read), into, commit))
+
+    def wgmma_fence(self) -> op.Operation:
+        """wgmma.fence.sync.aligned: this warpgroup's accesses to registers before it are ordered before its wgmmas
+        after it.
+        """
+        return self.created(op.Fence("wgmma"))
 
     def store(self, *tiles: Tile, to: Tile | None = None) -> op.Operation:
         """One TMA store of bytes that were written as several buffers."""
@@ -54,6 +62,18 @@ class Verbs:
         of its warp, kernels/bulk_groups.cu; PTX, 9.7.9.25.6, promises those of the thread.)
         """
         return self.created(op.Group("bulk_wait_read", _pending(pending, BULK_GROUPS)))
+
+    def cp_commit(self) -> op.Operation:
+        """cp.async.commit_group."""
+        return self.created(op.Group("cp_commit"))
+
+    def cp_wait(self, pending: int) -> op.Operation:
+        """cp.async.wait_group: older groups of this thread's cp.asyncs are complete, their writes visible to it."""
+        return self.created(op.Group("cp_wait", _pending(pending, CP_GROUPS)))
+
+    def cp_wait_all(self) -> op.Operation:
+        """cp.async.wait_all: cp.async.commit_group and wait_group 0."""
+        return self.created(op.Group("cp_wait_all"))
 
     def fence_proxy_async(self) -> op.Operation:
         """fence.proxy.async: generic accesses that are before it are ordered before async accesses that are after it,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sm90_verify.spec.errors import SpecError, place_of, place_of_class
 from sm90_verify.spec.language.choices import agreed
 from sm90_verify.spec.language.declarations import is_own
-from sm90_verify.spec.language.instances import in_turn, instances
+from sm90_verify.spec.language.instances import instances
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.places import Watcher
 from sm90_verify.spec.language.role_walk import RoleWalk
 from sm90_verify.spec.model.annotate import annotate
-from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules
+from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
 from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.validate import validate
+from sm90_verify.spec.ptx import operations as op
 
 
 def trace(pipeline: Pipeline, tick: Tick = unheard) -> Kernel:
@@ -53,12 +55,25 @@ def trace(pipeline: Pipeline, tick: Tick = unheard) -> Kernel:
 
 
 def _programs(pipeline: Pipeline, watch: Watcher | None, tick: Tick) -> Iterator[Program]:
-    """The instances of all roles. A role that does not take `me` does the same in all of a CTA."""
+    """The instances of all roles. A role that does not take `me` does the same in all of a CTA, unless the kernel has
+    tiles in registers: these are each program's own.
+    """
+    apart = any(region.space == "registers" for region in pipeline.layout.regions)
     known: dict[tuple[int, int], tuple[Node, ...]] = {}
     for declaration, me, label in instances(pipeline):
         walk = RoleWalk(pipeline, declaration, me, watch)
         key = id(declaration), me.number
-        nodes = known.get(key, ()) if "me" not in walk.takes else ()
+        nodes = () if apart or "me" in walk.takes else known.get(key, ())
         nodes = known[key] = nodes or walk.trace(tick)
         home = pipeline._launch.home(me.number)
-        yield Program(me.name, me, in_turn(nodes, me, pipeline), label, home, place_of(declaration.body))
+        yield Program(me.name, me, _in_turn(nodes, me, pipeline), label, home, place_of(declaration.body))
+
+
+def _in_turn(nodes: tuple[Node, ...], me: Threads, pipeline: Pipeline) -> tuple[Node, ...]:
+    """The program of a role, with the start of its CTA before it if others may keep that waiting."""
+    launch = pipeline._launch
+    if not launch.earlier(launch.block(me.number), resident=pipeline.resident):
+        return nodes
+    start = Node(op.CtaStart(), nodes[0].source, successors={None: 1})
+    moved = [replace(node, successors={answer: to + 1 for answer, to in node.successors.items()}) for node in nodes]
+    return start, *moved

@@ -16,11 +16,23 @@ from typing import NamedTuple
 
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.proxies import Bare, Edited
+from sm90_verify.spec.ptx.effect_parts import TriggeredArrivals
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of
 from sm90_verify.spec.ptx.groups import Held
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.memory import Access, describe
-from sm90_verify.spec.ptx.needs import FENCED, FENCED_WHERE_MADE, FOUND, LANDED, MAPPED, ORDERED, OVER, TAKEN, UNTOUCHED
+from sm90_verify.spec.ptx.needs import (
+    COPIED,
+    FENCED,
+    FENCED_WHERE_MADE,
+    FOUND,
+    LANDED,
+    MAPPED,
+    ORDERED,
+    TAKEN,
+    UNTOUCHED,
+)
+from sm90_verify.spec.ptx.own_accesses import own_faults
 
 
 class Spot(NamedTuple):
@@ -106,24 +118,27 @@ def in_locations(counter: Field, locations: Iterable[int]) -> Expr:
     )
 
 
+def own_checks(role: str, access: Access, held: Held) -> list[Check]:
+    """The access of `role`, which holds `held`, must wait for what that has begun itself, or wants a wgmma.fence."""
+    return [Check(property, TRUE, because, access.object) for property, because in own_faults(role, access, held)]
+
+
 def race_checks(
-    role: str, access: Access, held: Held, others: Iterable[Bystander], flights: Iterable[Flight], kind: object = None
+    role: str, access: Access, others: Iterable[Bystander], flights: Iterable[Flight], kind: object = None
 ) -> list[Check]:
-    """The access of `role`, which holds `held`, starts while a conflicting one has started or could start.
+    """The access of `role` starts while a conflicting one of others has started or could start.
 
     kind: that of the bulk copy that makes the access. Two copies of a kind in flight at once are not told apart, so
     what follows the second is not explored.
     """
-    checks = []
     mine = describe(access)
-    if any(access.conflicts(own) for own in held.in_progress()):
-        checks.append(Check(OVER.property, TRUE, OVER.said(role=role, access=mine), access.object))
+    checks: list[Check] = []
     for other in others:
         because = ORDERED.said(access=mine, role=role, earlier="{}", other=other.name)
         checks += _told_check(ORDERED.property, other.conflict(access), because, access.object)
     for flight in flights:
         if access.conflicts(flight.access):
-            need = LANDED if flight.access.write else TAKEN
+            need = COPIED if isinstance(flight.kind, TriggeredArrivals) else LANDED if flight.access.write else TAKEN
             because = need.said(role=role, access=mine, object=flight.name)
             again = kind is not None and flight.kind == kind
             checks.append(Check(need.property, flight.busy, because, access.object, again))

@@ -101,6 +101,8 @@ class _Past(NamedTuple):
     def annotated(self, node: Node) -> Node:
         """The node as it is for a role that has come to it on this way, without its edges."""
         operation = node.operation
+        if isinstance(operation, op.TriggeredArrive) and operation.tracks != self.held.untracked():
+            operation = replace(operation, tracks=self.held.untracked())
         return Node(
             operation,
             node.source,
@@ -165,8 +167,8 @@ def _plus(counts: Mapping[str, int], name: str, number: int) -> Mapping[str, int
 
 
 def _at_start(program: Program) -> Held:
-    """Nothing is held; what is ordered by a release is followed where a barrier.cluster.arrive has none."""
-    relaxed = any(isinstance(node.operation, op.ClusterArrive) and not node.operation.release for node in program.nodes)
+    """Nothing is held; what is ordered by a release is followed where some arrival has none."""
+    relaxed = any(effects_of(node.operation).orders == "relaxed" for node in program.nodes)
     return IDLE._replace(tracks=True) if relaxed else IDLE
 
 

@@ -7,8 +7,12 @@ from typing import assert_never
 
 from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effect_parts import TriggeredArrivals
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
+
+MOST_TRIGGERED = 3
+"""Of one cp.async.mbarrier.arrive, arrivals that are followed at once; what has more is undetermined."""
 
 
 @dataclass
@@ -17,8 +21,9 @@ class BarrierPlan:
 
     arrivals: its count at the start, if `initialised`, else 1. inits: some role executes mbarrier.init or inval;
     invals: inval. transactions: bytes are expected or delivered. drops: arrive_drop. tokens: some wait has a token;
-    token_roles: whose. most: the largest count of an init or an arrival. distance: by role that waits for a parity, how
-    many phases after its last wait on the barrier a wait of it is at most for.
+    token_roles: whose. most: the largest count of an init or an arrival. triggered: arrivals that follow cp.asyncs, as
+    many as may be under way at once. distance: by role that waits for a parity, how many phases after its last wait on
+    the barrier a wait of it is at most for.
     """
 
     arrivals: int
@@ -29,6 +34,7 @@ class BarrierPlan:
     drops: bool = False
     tokens: bool = False
     most: int = 0
+    triggered: int = 0
     distance: dict[str, int] = field(default_factory=dict)
     token_roles: list[str] = field(default_factory=list)
 
@@ -37,6 +43,7 @@ def plans_of(kernel: Kernel) -> dict[str, BarrierPlan]:
     """By name of the mbarrier, in the order of the layout."""
     arrivals = kernel.layout.arrivals
     plans: dict[str, BarrierPlan] = {}
+    triggered: dict[TriggeredArrivals, None] = {}
     for region in kernel.layout.regions:
         if region.declaration in kernel.layout.barriers:
             count = arrivals.get(region.object, 1)
@@ -45,6 +52,8 @@ def plans_of(kernel: Kernel) -> dict[str, BarrierPlan]:
         effects = effects_of(node.operation)
         for copies, _ in effects.lands:
             plans[copies.barrier].transactions = True
+        if effects.triggers is not None:
+            triggered[effects.triggers] = None
         for signal in effects.signals:
             _plan_signal(plans[signal.barrier], signal)
         if effects.waits is not None:
@@ -55,6 +64,8 @@ def plans_of(kernel: Kernel) -> dict[str, BarrierPlan]:
                 plan.tokens = True
                 if program.name not in plan.token_roles:
                     plan.token_roles.append(program.name)
+    for one in triggered:
+        plans[one.barrier].triggered += MOST_TRIGGERED * one.threads
     return plans
 
 

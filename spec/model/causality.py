@@ -27,7 +27,8 @@ from sm90_verify.spec.model.proxies import Shown, shown_writes
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.weaker import Tracked, tracked_accesses
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import Copies, Effects, acquires, effects_of
+from sm90_verify.spec.ptx.effect_parts import Copies
+from sm90_verify.spec.ptx.effects import Effects, acquires, effects_of
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, where
 from sm90_verify.spec.ptx.memory import WIDER, Access, describe
 from sm90_verify.spec.ptx.needs import FENCED, LANDED, ORDERED, TAKEN
@@ -121,7 +122,7 @@ class Causality:
             return tuple(changes.items())
         effects = effects_of(node.operation)
         for access in effects.accesses:
-            lasting = access in effects.lasting("mma_group", "bulk_group", "landed")
+            lasting = access in effects.lasting("mma_group", "bulk_group", "cp_group", "landed")
             self._begin(program, access, changes, over=not lasting)
         now = () if node.operation is None else node.held.after(node.operation).in_progress()
         for access in node.held.in_progress():

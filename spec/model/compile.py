@@ -7,7 +7,7 @@ from typing import assert_never
 
 from sm90_verify.spec.model.accesses import Bystander, Spot, in_locations
 from sm90_verify.spec.model.causality import Causality
-from sm90_verify.spec.model.copies import finds, landings, starts, writes
+from sm90_verify.spec.model.copies import finds, landings, starts, triggered, triggers, writes
 from sm90_verify.spec.model.decisions import choice_ways, loop_ways
 from sm90_verify.spec.model.flow import (
     arrivals_ahead,
@@ -85,6 +85,7 @@ class _Compiler:
         """Compiles every location of every role, then the agents without a program and the checks on whole states."""
         roles = tuple(self._role(program) for program in self.programs)
         self.actions += landings(self.v, self.signals, self.names, self.causality)
+        self.actions += triggered(self.v, self.signals, self.names)
         checks = tuple(state_checks(self.v, self.gone))
         found = {"deadlock": None}
         for check in (
@@ -129,7 +130,9 @@ class _Compiler:
                     things=things_of(node),
                     barrier=barrier_of(node.operation),
                     parity=parity_of(node.operation),
-                    signals=isinstance(node.operation, op.Arrive | op.NamedSync | op.ClusterArrive),
+                    signals=isinstance(
+                        node.operation, op.Arrive | op.TriggeredArrive | op.NamedSync | op.ClusterArrive
+                    ),
                     arrives_on=tuple(reachable[index]),
                     waits_ahead=awaited[index],
                     next_waits=tuple(ahead[index].items()),
@@ -232,6 +235,7 @@ class _Compiler:
             illegal.append(self.v.shared[f"choice {choice.name}"].held_up(program.name, len(choice.options)))
         if effects.word is not None:
             illegal += leaves_its_values(self.v, effects.word)
+        illegal += self.unmet.unknown(program, node)
         ends = node.operation is None and not node.loop
         if ends and self.kernel.rules.strict and node.held.stores():
             illegal.append(READ_AT_EXIT.unmet(role=program.name))
@@ -256,11 +260,13 @@ class _Compiler:
             ways = [register_way(free, before, program.me.threads, effects.registers)]
         elif effects.turns is not None:
             ways = self._turn_ways(program, node)
+        elif isinstance(node.operation, op.TriggeredArrive):
+            ways = [self.signals.trigger(role, node.operation)]
         else:
             ways = [Way(TRUE, ())]
         illegal = (*self.unmet.by_signals(program, effects.signals), *self.unmet.by_copies(program, node))
         shown = (*fences(self.v.bare, program, node), *self._edits(program, node))
-        updates = (*starts(self.v, effects), *writes(self.v, effects), *shown)
+        updates = (*starts(self.v, effects), *triggers(self.v, effects), *writes(self.v, effects), *shown)
         return [
             way._replace(updates=(*way.updates, *updates), illegal=(*way.illegal, *illegal))
             if updates or illegal

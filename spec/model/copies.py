@@ -13,7 +13,8 @@ from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.words import unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import Copies, Effects
+from sm90_verify.spec.ptx.effect_parts import Copies
+from sm90_verify.spec.ptx.effects import Effects
 from sm90_verify.spec.ptx.expr import TRUE, Expr, Lit, all_of, any_of, is_false
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.needs import FOUND
@@ -25,6 +26,24 @@ def starts(v: Variables, effects: Effects) -> Iterator[tuple[str, Expr]]:
     for key, tag in effects.lands:
         busy, _, _ = v.copies[key]
         yield busy.name, Lit(v.data(key.write, tag), busy.width)
+
+
+def triggers(v: Variables, effects: Effects) -> Iterator[tuple[str, Expr]]:
+    """The arrivals that an operation triggers are under way."""
+    if effects.triggers is not None:
+        counter, _ = v.triggers[effects.triggers]
+        yield counter.name, counter + 1
+
+
+def triggered(v: Variables, signals: Signals, names: set[str]) -> Iterator[Action]:
+    """The actions of arrivals that follow cp.asyncs, each of which may come at any time."""
+    for arrivals, (counter, source) in v.triggers.items():
+        way = signals.triggered(arrivals)
+        checks = tuple(check_of(part, arrivals.barrier) for part in way.illegal if not is_false(part.when))
+        text = "arrive" + (f" x{arrivals.threads}" if arrivals.threads != 1 else "")
+        updates = (*way.updates, (counter.name, counter - 1))
+        name = unlike(f"{COPIES} {counter.name} {text}", names)
+        yield Action(name, "", text, arrivals.barrier, None, None, counter != 0, updates, checks, source, kind="lands")
 
 
 def writes(v: Variables, effects: Effects) -> Iterator[tuple[str, Expr]]:

@@ -101,6 +101,8 @@ def kind_of(node: Node) -> LocationKind:
             return "other"
         case None if effects.lands:
             return "load"
+        case None if effects.triggers is not None:
+            return "other"
         case None if effects.registers is not None:
             return "registers"
         case None if effects.chooses is not None:
@@ -114,8 +116,8 @@ def kind_of(node: Node) -> LocationKind:
 def barrier_of(operation: op.Operation | None) -> str:
     """The mbarrier that the operation itself is on, "" if it is on none; a load is on its buffers."""
     effects = effects_of(operation)
-    on = effects.signal if effects.waits is None else effects.waits
-    return "" if on is None else on.barrier
+    on = [one.barrier for one in (effects.signal, effects.waits, effects.triggers) if one is not None]
+    return on[0] if on else ""
 
 
 def parity_of(operation: op.Operation | None) -> int | None:
@@ -238,12 +240,16 @@ def next_waits(program: Program) -> list[dict[str, tuple[int, ...]]]:
     return [{name: tuple(sorted(distances)) for name, distances in one.items()} for one in found]
 
 
+def _arrives_at(operation: op.Operation | None) -> tuple[str, ...]:
+    """The mbarriers that it arrives on, at once or later."""
+    if isinstance(operation, op.TriggeredArrive):
+        return (operation.barrier,)
+    return tuple(one.barrier for one in operation.parts) if isinstance(operation, op.Arrive) else ()
+
+
 def arrivals_ahead(program: Program) -> list[list[str]]:
     """By node, the barriers on which the role can still arrive, whatever the answers."""
-    own = [
-        dict.fromkeys(one.barrier for one in node.operation.parts) if isinstance(node.operation, op.Arrive) else {}
-        for node in program.nodes
-    ]
+    own = [dict.fromkeys(_arrives_at(node.operation)) for node in program.nodes]
     changed = True
     while changed:
         changed = False

@@ -13,7 +13,8 @@ class Region(NamedTuple):
     """One object's bytes [start, stop) in a memory space; `shares`: the declarations whose bytes it is meant to
     overlay.
 
-    cta: the CTA whose memory it is, 0 for memory that all CTAs have.
+    cta: the CTA whose memory it is, 0 for memory that all CTAs have. owner: the program whose registers they are; ""
+    for memory, and for registers of whichever program touches them.
     """
 
     object: Name
@@ -23,6 +24,7 @@ class Region(NamedTuple):
     shares: frozenset[str]
     declaration: str
     cta: int = 0
+    owner: str = ""
 
     def access(self, *, write: bool = False, proxy: Proxy = "generic") -> Access:
         """All its bytes, read or written."""

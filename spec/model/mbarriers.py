@@ -13,6 +13,7 @@ from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.variables import AGE_WIDTH, Variables
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effect_parts import TriggeredArrivals
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, all_of, any_of, is_false, where
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
@@ -58,6 +59,18 @@ class Signals:
                 return [] if effects.waits is None else self.wait_ways(role, node, effects.waits)
             case _:
                 assert_never(operation)
+
+    def triggered(self, arrivals: TriggeredArrivals) -> Way:
+        """The arrivals that follow cp.asyncs (9.7.13.15.15)."""
+        b, arrive = self._observable(arrivals.barrier, ""), op.Arrive(arrivals.barrier, arrivals.threads)
+        step = step_of(b, arrive, observe=arrivals.barrier not in self.v.kernel.rules.unobserved)
+        return self.on("", arrivals.barrier, step)
+
+    def trigger(self, role: str, arrive: op.TriggeredArrive) -> Way:
+        """cp.async.mbarrier.arrive itself: what it does to the barrier at once."""
+        b = self.v.barriers[arrive.barrier]
+        step = Step() if arrive.noinc else mbarrier.cp_async_arrive(b, arrive.count)
+        return self.on(role, arrive.barrier, step)
 
     def _arrives(self, role: str, arrive: op.Arrive) -> Way:
         b = self._observable(arrive.barrier, role)

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.model.launched import out_of_reach
 from sm90_verify.spec.model.layout import WordValues
+from sm90_verify.spec.model.ordinary_copies import wrong_with_cp_async, wrong_with_store_async
+from sm90_verify.spec.model.registers import wrong_space
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import Begun, Copies, Groups, effects_of
+from sm90_verify.spec.ptx.effect_parts import Begun, Copies, Groups
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.limits import (
     BULK_ALIGNMENT,
     BULK_GROUPS,
     COUNT_LIMIT,
+    CP_GROUPS,
     MATRIX_ALIGNMENT,
     MMA_GROUPS,
     WARPGROUP,
@@ -23,7 +27,7 @@ from sm90_verify.spec.ptx.limits import (
 from sm90_verify.spec.ptx.mbarrier import TX_WIDTH
 from sm90_verify.spec.ptx.memory import Access, Strong, describe
 
-MOST_GROUPS: dict[Groups, int] = {"mma": MMA_GROUPS, "bulk": BULK_GROUPS}
+MOST_GROUPS: dict[Groups, int] = {"mma": MMA_GROUPS, "bulk": BULK_GROUPS, "cp": CP_GROUPS}
 """Groups that are told apart: a wait leaves fewer pending."""
 OF_LOADS, OF_STORES = ("weak", "relaxed", "acquire"), ("weak", "relaxed", "release")
 OF_ATOMS = ("relaxed", "acquire", "release", "acq_rel")
@@ -41,12 +45,12 @@ def wrong_with(
     if isinstance(effects.signal, op.Arrive) and effects.signal.count * (effects.signal.expect or 0) >= 1 << TX_WIDTH:
         what = f"{effects.signal.count} threads that expect {effects.signal.expect} bytes each"
         return f"{what}: a tx-count has {COUNT_LIMIT} at most"
-    if not effects.begins and not effects.lands and effects.commits is None and effects.ends is None:
+    if not any((effects.begins, effects.lands, effects.commits, effects.ends, effects.shows)):
         return next(_misplaced_tensormaps(operation), "")
     wrong = [_outside(access) for access in effects.accesses]
     wrong += [_unlike(begun, operation) for begun in effects.begins]
     wrong += [_not_of(access.strong, program, launch) for access in effects.accesses if access.strong is not None]
-    wrong += [_wrong_copies(copies) for copies, _ in effects.lands]
+    wrong += [_wrong_copies(copies) for copies, _ in effects.lands if copies.write.proxy == "async"]
     sources = [one.access for one in effects.begins if one.until == "bulk_group" and one.data]
     for name, start, stop in _in_one_piece(sources):
         wrong.append(misaligned_copy("a bulk store of", name, start, stop - start))
@@ -56,12 +60,17 @@ def wrong_with(
         wrong.append(misaligned_copy("a bulk store to", to.object, to.start, BULK_ALIGNMENT))
     if isinstance(operation, op.Load):
         wrong += _wrong_with_load(operation, program.me.number)
+    if isinstance(operation, op.CpAsync):
+        wrong += wrong_with_cp_async(operation, program)
+    if isinstance(operation, op.StoreAsync):
+        wrong += wrong_with_store_async(operation, launch.cluster)
     if effects.word is not None:
         wrong.append(_wrong_order(effects.word))
     if effects.ends is not None and effects.ends.pending >= (most := MOST_GROUPS[effects.ends.groups]):
         wrong.append(f"a wait that leaves {effects.ends.pending} groups pending: use 0 to {most - 1}")
+    wrong += map(wrong_space, effects.begins)
     operands = effects.lasting("mma_group")
-    if operands or "mma" in (effects.commits, effects.ends and effects.ends.groups):
+    if operands or "mma" in (effects.commits, effects.ends and effects.ends.groups) or "registers" in effects.shows:
         wrong += [_part_of_a_warpgroup(program, programs), *map(_wrong_operand, operands)]
     return next(filter(None, wrong), "")
 

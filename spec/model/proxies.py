@@ -15,6 +15,9 @@ So it matters in which order X and the fences of others are executed, though nei
 there are bits, the writes that set them and the fences are no `local` steps of the reduction
 (engines.search.reduction).
 
+The write of a cp.async is made by the time when its group has been waited for, and a fence before that need not be
+after it: the wait sets the bit again.
+
 A tensormap goes by the same argument, with two fences on the way: the release of who has written it, and after that
 the acquire of who uses it (MAPPED). By write X and user there is a variable: X makes it 1, a release by the writer of X
 makes 1 to 2, an acquire by the user 2 to 0, and the use must find 0. Where an acquire is not after the release, some
@@ -31,7 +34,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
-from sm90_verify.spec.ptx import effects
+from sm90_verify.spec.ptx import effect_parts
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import Expr, Field, Lit, where
 from sm90_verify.spec.ptx.groups import Held
@@ -41,7 +44,7 @@ Bare = Mapping[tuple[str, Access], Field]
 """By role and generic write, the bit."""
 Edited = Mapping[tuple[str, Access, str], Field]
 """By role, its write of a tensormap, and the role that uses it: 1 once it is written, 2 once that is released."""
-RELEASES: dict[bool, effects.Shown] = {True: "maps", False: "maps_to_ctas"}
+RELEASES: dict[bool, effect_parts.Shown] = {True: "maps", False: "maps_to_ctas"}
 """What shows a tensormap to users in the own CTA, and in others."""
 
 
@@ -50,7 +53,7 @@ class Shown(NamedTuple):
 
     role: str
     access: Access
-    by: effects.Shown
+    by: effect_parts.Shown
 
 
 Known: TypeAlias = Callable[[str, Shown], Expr] | None
@@ -93,8 +96,13 @@ def shows_accesses(node: Node) -> bool:
 
 def sets(bare: Bare, program: Program, node: Node) -> list[Field]:
     """The bits of the writes that the operation makes."""
-    written = (one.access for one in effects_of(node.operation).begins if one.raw)
-    return [bare[program.name, access] for access in written if (program.name, access) in bare]
+    return [bare[program.name, access] for access in _made(node) if (program.name, access) in bare]
+
+
+def _made(node: Node) -> list[Access]:
+    """The generic accesses that the operation makes, and the writes that it waits for."""
+    begun = [one.access for one in effects_of(node.operation).begins if one.raw]
+    return [*begun, *node.held.copied_by(node.operation)]
 
 
 def edited_maps(kernel: Kernel) -> list[tuple[str, Access, str]]:
@@ -118,7 +126,7 @@ def edits(
     what tells that a release is before the user's next operation, if that does not follow from its having been made.
     """
     does = effects_of(node.operation)
-    written = [one.access for one in does.begins if one.raw]
+    written = _made(node)
     for (writer, access, user), field in edited.items():
         after: Expr = field
         if writer == program.name and access in written:

@@ -42,7 +42,8 @@ def _barrier_info(v: Variables) -> Iterable[BarrierInfo]:
         unseen = tuple((role, var.name) for (role, barrier), var in v.unseen.items() if barrier == name)
         plan = v.plans[name]
         names = (name_of(b.phase), name_of(b.pending), name_of(b.tx), name_of(b.expected))
-        balanced = _is_balanced(v, name)
+        triggered = any(arrivals.barrier == name for arrivals in v.triggers)
+        balanced = not triggered and _is_balanced(v, name)
         plain = balanced and _is_plain(v, name, plan)
         yield BarrierInfo(name, plan.arrivals, *names, unseen, plain, _announces(v, name), balanced)
 

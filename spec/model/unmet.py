@@ -10,10 +10,12 @@ from sm90_verify.spec.model.accesses import (
     in_locations,
     live_checks,
     map_checks,
+    own_checks,
     race_checks,
     stale_check,
 )
 from sm90_verify.spec.model.barrier_bytes import barriers_under
+from sm90_verify.spec.model.barrier_plans import MOST_TRIGGERED
 from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Node, Program
@@ -22,12 +24,25 @@ from sm90_verify.spec.model.proxies import Bare, Edited, told_by_place
 from sm90_verify.spec.model.state_checks import check_of
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effect_parts import Copies
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import TRUE, Expr, any_of, is_false
 from sm90_verify.spec.ptx.groups import IDLE
 from sm90_verify.spec.ptx.limits import WARP
-from sm90_verify.spec.ptx.memory import Access
-from sm90_verify.spec.ptx.needs import ALIGNED, BEGUN, INITIALISED, INSIDE, SHOWN_TO_COPIES, SHOWN_TO_CTAS, THERE
+from sm90_verify.spec.ptx.memory import Access, describe
+from sm90_verify.spec.ptx.needs import (
+    ALIGNED,
+    ALIKE,
+    BEGUN,
+    FENCE_FOLLOWED,
+    INITIALISED,
+    INSIDE,
+    SHOWN_TO_COPIES,
+    SHOWN_TO_CTAS,
+    THERE,
+    TRIGGER_FOLLOWED,
+    TRIGGERED,
+)
 from sm90_verify.spec.ptx.step import Illegal
 
 
@@ -44,6 +59,7 @@ class Unmet:
         causality: Causality | None = None,
     ) -> None:
         self.v, self.kernel, self.bystanders, self.gone, self.causality = v, v.kernel, bystanders, gone, causality
+        self.fences = any("accesses" in effects_of(node.operation).shows for _, _, node in v.nodes())
 
     def by_signals(self, program: Program, signals: Iterable[op.Signal]) -> Iterator[Illegal]:
         """What an operation on barriers of other CTAs must not meet."""
@@ -57,14 +73,24 @@ class Unmet:
         """What the copies that start there must not meet."""
         for key, _ in effects_of(node.operation).lands:
             yield INITIALISED.unmet(~self.v.barriers[key.barrier].alive, barrier=key.barrier)
-            if key.barrier in node.held.unfenced_inits:
-                yield SHOWN_TO_COPIES.unmet(role=program.name, barrier=key.barrier, other=program.name)
-            for name, when in self._elsewhere(program, key.barrier, hidden=False):
-                yield SHOWN_TO_COPIES.unmet(when, role=program.name, barrier=key.barrier, other=name)
+            yield from self._shown(program, node, key)
             for access in key.accesses:
                 yield from self._runs_over(key.bytes, access)
                 if access.space == "shared" and access.cta != program.me.number:
                     yield from self._not_begun(access.cta)
+
+    def _shown(self, program: Program, node: Node, key: Copies) -> Iterator[Illegal]:
+        """The init of the barrier that a copy signals is visible: to the async proxy for a bulk copy, and to the thread
+        of another CTA for st.async, which signals through the generic proxy.
+        """
+        if key.write.proxy == "async":
+            if key.barrier in node.held.unfenced_inits:
+                yield SHOWN_TO_COPIES.unmet(role=program.name, barrier=key.barrier, other=program.name)
+            for name, when in self._elsewhere(program, key.barrier, hidden=False):
+                yield SHOWN_TO_COPIES.unmet(when, role=program.name, barrier=key.barrier, other=name)
+        elif key.write.cta != program.me.number:
+            for name, when in self._elsewhere(program, key.barrier, hidden=True):
+                yield SHOWN_TO_CTAS.unmet(when, barrier=key.barrier, other=name)
 
     def by_threads_apart(self, program: Program, node: Node, sync: op.NamedSync) -> Iterator[Illegal]:
         """bar.sync is .aligned (PTX ISA 9.7.13.1): all threads of a warp execute the same one, not each its own."""
@@ -88,27 +114,56 @@ class Unmet:
         role, effects, others = program.name, effects_of(node.operation), self._others(program)
         kinds = {access: key for key, _ in effects.lands for access in key.accesses}
         others, ended = self._in_and_before(program, others)
+        bare, edited = self._of_grids(program, before=False)
+        bare_before, edited_before = self._of_grids(program, before=True)
         for access in effects.accesses:
             if self.causality is not None:
                 yield from self.causality.race_checks(program, access)
-                yield from self.causality.fence_checks(program, access)
             seen = others if self.causality is None else []
-            yield from race_checks(role, access, node.held, seen, self.v.flights, kinds.get(access))
+            yield from own_checks(role, access, node.held)
+            yield from race_checks(role, access, seen, self.v.flights, kinds.get(access))
             if self.causality is None:
-                yield from self._unless_complete(race_checks(role, access, IDLE, ended, ()))
+                yield from self._unless_complete(race_checks(role, access, ended, ()))
             if access.space != "global" and access.cta != program.me.number and access not in kinds:
                 yield from (check_of(part, access.object) for part in self._reaches(program, access.cta))
-            held, strict = told_by_place(self.v.covered, role, node.held), self.kernel.rules.strict
-            bare, edited = self._of_grids(program, before=False)
-            yield from fence_checks(role, access, held, others, bare, strict=strict)
+            if self._unfollowed(access) is None:
+                held, strict = told_by_place(self.v.covered, role, node.held), self.kernel.rules.strict
+                yield from fence_checks(role, access, held, others, bare, strict=strict)
+                unless = fence_checks(role, access, IDLE, ended, bare_before, strict=strict)
+                yield from self._unless_complete(unless)
+                if self.causality is not None:
+                    yield from self.causality.fence_checks(program, access)
             yield from map_checks(role, access, edited)
-            bare, edited = self._of_grids(program, before=True)
-            yield from self._unless_complete(fence_checks(role, access, IDLE, ended, bare, strict=strict))
-            yield from self._unless_complete(map_checks(role, access, edited))
+            yield from self._unless_complete(map_checks(role, access, edited_before))
         yield from live_checks(role, barriers_under(self.kernel.layout, node.operation), self.v.barriers)
         for access, tag in effects.expected:
             if tag is not None:
                 yield from stale_check(role, access, self.v.found(access, tag), tag)
+
+    def unknown(self, program: Program, node: Node) -> Iterator[Illegal]:
+        """Where the role stands there: what the model does not follow if it goes on."""
+        effects = effects_of(node.operation)
+        for access in effects.accesses:
+            if (written := self._unfollowed(access)) is not None:
+                yield FENCE_FOLLOWED.unmet(role=program.name, access=describe(access), object=written)
+        for key, _ in effects.lands:
+            if key.write.strong is not None:
+                yield ALIKE.unmet(self.v.copies[key][0] != 0, object=key.write.object)
+        if (arrivals := effects.triggers) is not None:
+            if self.causality is not None:
+                yield TRIGGER_FOLLOWED.unmet()
+            many = self.v.triggers[arrivals][0] == MOST_TRIGGERED
+            yield TRIGGERED.unmet(many, most=MOST_TRIGGERED, barrier=arrivals.barrier)
+
+    def _unfollowed(self, access: Access) -> str | None:
+        """A buffer that something writes through the generic proxy and at a time of its own, which the access wants a
+        fence after; without any fence there is none in between either.
+        """
+        if not access.wants_fence or not self.fences:
+            return None
+        stored = (key.write for key in self.v.copies if key.write.proxy == "generic")
+        copied = (one for arrivals in self.v.triggers for one in arrivals.tracks if one.write)
+        return next((one.object for one in (*stored, *copied) if one.overlaps(access)), None)
 
     def _others(self, program: Program) -> list[Bystander]:
         return [other for name, other in self.bystanders.items() if name != program.name]

@@ -20,6 +20,8 @@ from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region
 from sm90_verify.spec.model.operation_checks import wrong_value, wrong_with
+from sm90_verify.spec.model.ordinary_copies import not_together
+from sm90_verify.spec.model.registers import not_its_own
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.limits import (
@@ -83,7 +85,9 @@ def _check_things(programs: Sequence[Program], layout: Layout) -> None:
         raise SpecError("two regions of the layout have the same name: give each object one place")
     for program, node in _nodes(programs):
         effects = effects_of(node.operation)
-        named = [copies.barrier for copies, _ in effects.lands]
+        named = [copies.barrier for copies, _ in effects.lands] + [one.barrier for one in (effects.triggers,) if one]
+        if wrong := not_together(node.operation, barriers, program):
+            raise SpecError(wrong, node.source)
         acts: tuple[op.Signal | op.Wait, ...] = effects.signals if effects.waits is None else (effects.waits,)
         for name in (*(on.barrier for on in acts), *named):
             if name not in barriers:
@@ -98,6 +102,8 @@ def _check_things(programs: Sequence[Program], layout: Layout) -> None:
             if region is None:
                 what = f"no buffer {access.object!r} lies in {access.space} memory of CTA {access.cta}"
                 raise SpecError(f"{what}: the layout has {_some(name for name, _, _ in places)}", node.source)
+            if wrong := not_its_own(program, region):
+                raise SpecError(wrong, node.source)
             if not region.start <= access.start < region.stop:
                 what = f"{describe(access)} begins at address {access.start}"
                 raise SpecError(f"{what}: {access.object} has {region.start} to {region.stop - 1}", node.source)

@@ -14,11 +14,13 @@ from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Variable, VariableKind
 from sm90_verify.spec.model.pools import registers_of, words_of
 from sm90_verify.spec.model.proxies import bare_bits, bare_writes, edit_fields
+from sm90_verify.spec.model.triggers import flights_of, triggers_of
 from sm90_verify.spec.model.weaker import is_needed
 from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import Copies, effects_of
+from sm90_verify.spec.ptx.effect_parts import Copies
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.memory import Access
@@ -34,7 +36,8 @@ class Variables:
     counters: by role. barriers: by name, each part a variable or a constant. unseen, fresh, ages: ghosts by role and
     barrier. tags, content: by buffer. bare: by role and its generic write. edited: by role, its write of a
     tensormap, and who uses that; covered: the role and write of bits, and of what stands for them. copies: the variable
-    in flight, the one that counts pieces, and who issues, by kind of copy.
+    in flight, the one that counts pieces, and who issues, by kind of copy. triggers: how many arrivals that follow
+    cp.asyncs are under way, and whence they come.
     """
 
     def __init__(self, kernel: Kernel, kept: int | None = None) -> None:
@@ -88,6 +91,9 @@ class Variables:
         }
         self._plan_copies()
         self._plan_bare()
+        self.triggers = triggers_of(kernel, self.new)
+        for one in self.triggers:
+            self.flights += flights_of(self.programs, self.counters, self.triggers, one)
         self._plan_meetings()
         self._plan_shared()
         self.free = registers_of(self.nodes(), self.new)
@@ -126,7 +132,7 @@ class Variables:
         return self.new(f"at.{program.name}", width, 0, about, kind="location", role=program.name)
 
     def _barrier(self, name: str, plan: BarrierPlan) -> Mbarrier:
-        width = max(plan.arrivals, plan.most, 1).bit_length()
+        width = (max(plan.arrivals, plan.most, 1) + plan.triggered).bit_length()
         full = Lit(plan.arrivals, width)
         about = f"pending arrivals of {name}"
         pending = self.new(f"{name}.pending", width, plan.arrivals, about, kind="pending", of=name)
@@ -252,14 +258,7 @@ class Variables:
         shown = ("not arrived", "arrived", "may leave")
         flags = {
             role: self.new(
-                f"{name}.{role}",
-                2,
-                0,
-                f"{role} at barrier.cluster",
-                kind="met",
-                of=name,
-                role=role,
-                labels=shown,
+                f"{name}.{role}", 2, 0, f"{role} at barrier.cluster", kind="met", of=name, role=role, labels=shown
             )
             for role in roles
         }

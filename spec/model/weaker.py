@@ -10,7 +10,8 @@ from typing import NamedTuple
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.proxies import shown_writes
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import Copies, acquires, effects_of, releases
+from sm90_verify.spec.ptx.effect_parts import Copies
+from sm90_verify.spec.ptx.effects import acquires, effects_of, releases
 from sm90_verify.spec.ptx.memory import WIDER, Access
 
 
@@ -85,10 +86,17 @@ def weaker_operation(kernel: Kernel) -> str:
 
 
 def _leaves_unfenced(kernel: Kernel, program: Program) -> Iterator[Node]:
-    """Arrivals at barrier.cluster without a release, after writes that another role may fence, or acquire."""
-    relaxed = [node for node in program.nodes if node.operation == op.ClusterArrive(release=False)]
+    """Arrivals without a release, at barrier.cluster or after cp.asyncs, after writes that another role may fence, or
+    acquire.
+    """
+    relaxed = [node for node in program.nodes if _leaves_behind(node.operation)]
     shown = {one.access for one in shown_writes(kernel) if one.role == program.name} if relaxed else set()
     return (node for node in relaxed if not shown.isdisjoint(node.held.recent))
+
+
+def _leaves_behind(operation: op.Operation | None) -> bool:
+    effects = effects_of(operation)
+    return effects.orders == "relaxed" and (effects.triggers is not None or isinstance(effects.meets, op.ClusterArrive))
 
 
 def _orders_less(operation: op.Operation | None, reach: int) -> bool:

@@ -17,7 +17,7 @@ def things_of(node: Node) -> tuple[str, ...]:
     """The barriers, buffers, loop or choice that an operation is on, one by one."""
     operation = node.operation
     if isinstance(operation, op.Touch):
-        return tuple(access.object for access in operation.accesses)
+        return operation.objects
     if isinstance(operation, op.Store):
         return tuple(access.object for access in operation.sources)
     if isinstance(operation, op.Arrive):
@@ -53,7 +53,7 @@ def words_of(node: Node) -> tuple[str, str]:
             return f"load {tag_text(node.operation.tag)}", node.operation.write.object
         case op.Touch() as touch:
             tags = ",".join(dict.fromkeys(tag_text(tag) for tag in touch.tags if tag is not None))
-            return f"{touch.kind} {tags}".rstrip(), ",".join(access.object for access in touch.accesses)
+            return f"{touch.kind} {tags}".rstrip(), ",".join(touch.objects)
         case op.Find():
             return f"read any of {', '.join(map(repr, node.operation.tags))}", node.operation.access.object
         case op.Store():
@@ -61,6 +61,14 @@ def words_of(node: Node) -> tuple[str, str]:
             into = node.operation.destination
             verb = "store" if into is None or into.strong is None else "reduce"
             return f"{verb} {tags}".rstrip(), ",".join(access.object for access in node.operation.sources)
+        case op.CpAsync():
+            return f"cp.async {tag_text(node.operation.tag)}".rstrip(), node.operation.write.object
+        case op.TriggeredArrive() as arrive:
+            many = f" x{arrive.count}" if arrive.count != 1 else ""
+            return f"cp.async.mbarrier.arrive{'.noinc' if arrive.noinc else ''}{many}", arrive.barrier
+        case op.StoreAsync():
+            verb = "st" if node.operation.write.strong is None else "red"
+            return f"{verb}.async {tag_text(node.operation.tag)}".rstrip(), node.operation.write.object
         case op.Group():
             return _group(node.operation), ""
         case op.Fence():
@@ -139,6 +147,12 @@ def _group(group: op.Group) -> str:
             return "wgmma.commit_group"
         case "mma_wait":
             return f"wgmma.wait_group {group.pending}"
+        case "cp_commit":
+            return "cp.async.commit_group"
+        case "cp_wait":
+            return f"cp.async.wait_group {group.pending}"
+        case "cp_wait_all":
+            return "cp.async.wait_all"
         case "bulk_commit":
             return "cp.async.bulk.commit_group"
         case "bulk_wait":
@@ -155,6 +169,8 @@ def _fence(fence: op.Fence) -> str:
             return "fence.proxy.async"
         case "mbarrier_init":
             return "fence.mbarrier_init"
+        case "wgmma":
+            return "wgmma.fence"
         case _:
             assert_never(fence.kind)
 

@@ -8,78 +8,11 @@ the clocks of order, recordings, mutations. A new record needs its case here, an
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Literal, NamedTuple, TypeAlias, assert_never
+from typing import Literal, NamedTuple, assert_never
 
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effect_parts import Acquired, Begun, Copies, Ends, Groups, Shown, TriggeredArrivals, Until
 from sm90_verify.spec.ptx.memory import Access, How, Scope
-
-Until: TypeAlias = Literal["done", "mma_group", "bulk_group", "landed"]
-"""When an access is over: with its operation; when its thread has waited for the wgmma group (PTX ISA 9.7.15.7) or the
-bulk group (9.7.9.25.6) that it is in; when the bytes of its copy have landed, which an mbarrier tells."""
-Groups: TypeAlias = Literal["mma", "bulk"]
-"""The groups of wgmma.commit_group, or those of cp.async.bulk.commit_group."""
-Shown: TypeAlias = Literal["accesses", "inits_to_copies", "inits_to_ctas", "maps", "maps_to_ctas"]
-"""What a thread has done before, as others may or may not see it: its generic accesses, to the async proxy; barriers
-that it has initialised, to bulk copies, and to other CTAs; tensormaps that it has written, to who acquires them in its
-CTA, and in other CTAs."""
-
-
-class Begun(NamedTuple):
-    """One access that an operation begins.
-
-    how: what the operation does there, as its access must say too. data: of a read, the tag that it must find; of a
-    write, the tag of what it leaves; () if neither is said. raw: an access through the async proxy that follows wants a
-    fence.proxy.async after it (8.6). strong: it is an atomic one, as its access must say too.
-    """
-
-    access: Access
-    how: How
-    until: Until = "done"
-    data: tuple[Hashable, ...] = ()
-    raw: bool = False
-    strong: bool = False
-
-
-class Copies(NamedTuple):
-    """Bulk copies of one size into one buffer that signal one barrier, piece by piece: alike but for what they bring.
-
-    read: what they are taken from, unless it is global memory that nobody writes. tensormap: what describes them, in
-    the same way.
-    """
-
-    write: Access
-    barrier: str
-    bytes: int
-    pieces: int
-    read: Access | None = None
-    tensormap: Access | None = None
-
-    @property
-    def data(self) -> tuple[Access, ...]:
-        """Where they write, and what they bring."""
-        return (self.write,) if self.read is None else (self.write, self.read)
-
-    @property
-    def accesses(self) -> tuple[Access, ...]:
-        """All are in progress until the bytes have landed."""
-        return self.data if self.tensormap is None else (*self.data, self.tensormap)
-
-
-class Acquired(NamedTuple):
-    """A tensormap that a thread sees from here on as others have released it; wide: also others in other CTAs."""
-
-    map: Access
-    wide: bool
-
-
-class Ends(NamedTuple):
-    """A wait for the groups of a kind, but for the `pending` newest; reads: for what they read, and not yet for what
-    they write.
-    """
-
-    groups: Groups
-    pending: int
-    reads: bool = False
 
 
 class Effects(NamedTuple):
@@ -90,7 +23,7 @@ class Effects(NamedTuple):
     became visible; acquires: the tensormap that did, to the thread itself. orders: "release" if whoever goes on because
     of the operation sees the accesses of its thread before it; "relaxed" if others may go on and not see them; None if
     nobody goes on because of it, and for complete_tx, which PTX calls relaxed, and which orders here what the copy that
-    it stands for would.
+    it stands for would. triggers: arrivals that follow at any later time.
     signal, waits, meets, chooses, finds, word, registers: the operation itself, if it acts on an mbarrier, waits for
     one, is a barrier of threads, a choice, a read that tells what it finds, acts on a word, or is a request for
     registers. turns: the same, if it waits for other CTAs to end, or for its own to be started. answers: between which
@@ -104,6 +37,7 @@ class Effects(NamedTuple):
     shows: tuple[Shown, ...] = ()
     acquires: Acquired | None = None
     orders: Literal["release", "relaxed"] | None = None
+    triggers: TriggeredArrivals | None = None
     signal: op.Signal | None = None
     waits: op.Wait | None = None
     meets: op.Meeting | None = None
@@ -124,7 +58,8 @@ class Effects(NamedTuple):
         """Accesses, groups and fences: nothing that another role could need to go on."""
         alone = self.signal is None and self.waits is None and self.meets is None
         alone = alone and self.chooses is None and self.finds is None and self.word is None
-        return alone and self.registers is None and self.turns is None and not self.lands
+        alone = alone and self.registers is None and self.turns is None and self.triggers is None
+        return alone and not self.lands
 
     @property
     def signals(self) -> tuple[op.Signal, ...]:
@@ -135,11 +70,12 @@ class Effects(NamedTuple):
 
     @property
     def lets_go_on(self) -> bool:
-        """Somebody may go on because of it: a signal, a copy that will signal, an arrival at a barrier of threads, a
-        word.
+        """Somebody may go on because of it: a signal, a copy that will signal, arrivals that follow, an arrival at a
+        barrier of threads, a word.
         """
         arrives = self.meets is not None and not isinstance(self.meets, op.ClusterWait)
-        return self.signal is not None or bool(self.lands) or arrives or self.word is not None
+        signals = self.signal is not None or self.triggers is not None or bool(self.lands)
+        return signals or arrives or self.word is not None
 
     @property
     def expected(self) -> list[tuple[Access, Hashable]]:
@@ -148,9 +84,10 @@ class Effects(NamedTuple):
 
     @property
     def left(self) -> list[tuple[Access, Hashable]]:
-        """The writes that are over with the operation, and the tags of what they leave in the buffers."""
-        done = [one for one in self.begins if one.access.write and one.until == "done"]
-        return [(one.access, tag) for one in done for tag in one.data]
+        """The writes of data that is there for whoever is ordered after their end, and its tags; but for copies that
+        land.
+        """
+        return [(one.access, tag) for one in self.begins if one.access.write for tag in one.data]
 
     def lasting(self, *until: Until) -> tuple[Access, ...]:
         """The accesses that go on after the operation until one of these."""
@@ -194,6 +131,13 @@ def _effects(operation: op.Operation) -> Effects:
             return Effects((Begun(operation.access, "generic read", raw=True),), finds=operation, answers=answers)
         case op.Store():
             return _store(operation)
+        case op.CpAsync():
+            return _cp_async(operation)
+        case op.TriggeredArrive():
+            triggers = TriggeredArrivals(operation.barrier, operation.count, operation.tracks)
+            return Effects(orders="relaxed", triggers=triggers)
+        case op.StoreAsync():
+            return _store_async(operation)
         case op.Group():
             return _group(operation)
         case op.Fence():
@@ -294,16 +238,37 @@ def _touch(touch: op.Touch) -> Effects:
     told = [(access, (tag,)) for access, tag in zip(touch.accesses, touch.tags, strict=True)]
     match touch.kind:
         case "read":
-            return Effects(tuple(Begun(access, "generic read", data=tag, raw=True) for access, tag in told))
+            return Effects(tuple(_at_once(access, "generic read", tag) for access, tag in told))
         case "write":
-            return Effects(tuple(Begun(access, "generic write", data=tag, raw=True) for access, tag in told))
+            return Effects(tuple(_at_once(access, "generic write", tag) for access, tag in told))
         case "red":
             return Effects(tuple(Begun(access, "generic write", "done", tag, True, True) for access, tag in told))
         case "mma":
-            begins = tuple(Begun(access, "async read", "mma_group", tag) for access, tag in told)
-            return Effects(begins, commits="mma" if touch.commit else None)
+            begins = [Begun(access, "async read", "mma_group", tag) for access, tag in told]
+            if touch.into is not None:
+                begins.append(Begun(touch.into, "async write", "mma_group", (touch.leaves,)))
+            return Effects(tuple(begins), commits="mma" if touch.commit else None)
         case _:
             assert_never(touch.kind)
+
+
+def _at_once(access: Access, how: How, data: tuple[Hashable, ...]) -> Begun:
+    return Begun(access, how, data=data, raw=access.space != "registers")
+
+
+def _cp_async(copy: op.CpAsync) -> Effects:
+    """cp.async is no operation of the async proxy (9.7.9.25.2 names those)."""
+    begins = [Begun(copy.write, "generic write", "cp_group", (copy.tag,), raw=True)]
+    if copy.source is not None:
+        begins.append(Begun(copy.source, "generic read", "cp_group", raw=True))
+    return Effects(tuple(begins))
+
+
+def _store_async(store: op.StoreAsync) -> Effects:
+    """st.async and red.async are performed in the generic proxy (9.7.9.12, .13)."""
+    copies = Copies(store.write, store.barrier, store.bytes, store.pieces)
+    reduces = store.write.strong is not None
+    return Effects((Begun(store.write, "generic write", "landed", (), True, reduces),), ((copies, store.tag),))
 
 
 def _group(group: op.Group) -> Effects:
@@ -312,6 +277,12 @@ def _group(group: op.Group) -> Effects:
             return Effects(commits="mma")
         case "bulk_commit":
             return Effects(commits="bulk")
+        case "cp_commit":
+            return Effects(commits="cp")
+        case "cp_wait":
+            return Effects(ends=Ends("cp", group.pending))
+        case "cp_wait_all":
+            return Effects(commits="cp", ends=Ends("cp", 0))
         case "mma_wait":
             return Effects(ends=Ends("mma", group.pending))
         case "bulk_wait":
@@ -328,6 +299,8 @@ def _fence(fence: op.Fence) -> Effects:
             return Effects(shows=("accesses", "inits_to_copies"))
         case "mbarrier_init":
             return Effects(shows=("inits_to_copies", "inits_to_ctas"))
+        case "wgmma":
+            return Effects(shows=("registers",))
         case _:
             assert_never(fence.kind)
 

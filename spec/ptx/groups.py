@@ -1,4 +1,5 @@
-"""What one thread (or one warpgroup) has in flight: wgmma groups, bulk groups, and what it has not fenced.
+"""What one thread (or one warpgroup) has in flight: groups of wgmmas, bulk copies and cp.asyncs, and what it has not
+fenced.
 
 All of it belongs to the thread that executes the operations and changes only by that thread's own operations, so it
 is a function of where the thread is, and no state variable. An access counts as in progress from the instruction that
@@ -7,26 +8,34 @@ starts it until the instruction that waits for its group: that it may be over ea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, assert_never
 
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import Effects, Ends, Groups, effects_of
-from sm90_verify.spec.ptx.limits import BULK_GROUPS, MMA_GROUPS
+from sm90_verify.spec.ptx.effect_parts import Ends, Groups, TriggeredArrivals
+from sm90_verify.spec.ptx.effects import Effects, effects_of
+from sm90_verify.spec.ptx.limits import BULK_GROUPS, CP_GROUPS, MMA_GROUPS
 from sm90_verify.spec.ptx.memory import Access
 
 
 class Held(NamedTuple):
     """mma: wgmma groups that are committed and not waited for (PTX ISA 9.7.15.7); bulk_reads and bulk_writes: the
-    accesses of bulk groups (9.7.9.25.6), oldest first, () once waited for; fresh_*: not yet committed; unfenced:
-    generic accesses since the last fence.proxy.async; unfenced_inits, hidden_inits: barriers initialised since the last
+    accesses of bulk groups (9.7.9.25.6), oldest first, () once waited for; cp: groups of cp.asyncs (9.7.9.25.3);
+    tracked: arrivals that follow cp.asyncs, oldest first, with the accesses that these had in progress and that nobody
+    has waited for or begun again since; fresh_*: not yet committed; unfenced: generic accesses since the last
+    fence.proxy.async, or in progress at it; unfenced_inits, hidden_inits: barriers initialised since the last
     fence.mbarrier_init, and not made visible to other CTAs by a releasing barrier.cluster.arrive either; recent,
-    unordered: generic accesses, and those of groups that have been waited for, since the last release, and those that a
-    barrier.cluster.arrive.relaxed has left without one (kept only where `tracks`, in programs that have such an
-    arrive); registers: those of each thread since its last setmaxnreg, 0 before any.
+    unordered: generic accesses, and those of groups that have been waited for, since the last release, and those that
+    an arrival without a release has left without one (kept only where `tracks`, in programs that have such an arrival);
+    registers: those of each thread since its last setmaxnreg, 0 before any; touched: accesses to registers since the
+    last wgmma.fence; fenced: there was one.
     """
 
     mma: tuple[tuple[Access, ...], ...] = ()
     fresh_mma: tuple[Access, ...] = ()
+    cp: tuple[tuple[Access, ...], ...] = ()
+    fresh_cp: tuple[Access, ...] = ()
+    tracked: tuple[tuple[TriggeredArrivals, tuple[Access, ...]], ...] = ()
     bulk_reads: tuple[tuple[Access, ...], ...] = ()
     bulk_writes: tuple[tuple[Access, ...], ...] = ()
     fresh_reads: tuple[Access, ...] = ()
@@ -38,12 +47,30 @@ class Held(NamedTuple):
     tracks: bool = False
     recent: tuple[Access, ...] = ()
     unordered: tuple[Access, ...] = ()
+    touched: tuple[Access, ...] = ()
+    fenced: bool = False
 
     def in_progress(self) -> tuple[Access, ...]:
-        """All asynchronous accesses that nobody may assume to be over."""
+        """All asynchronous accesses that nobody may assume to be over, but for those of which an arrival tells."""
         groups = (*self.mma, *self.bulk_reads, *self.bulk_writes)
         loose = (*self.fresh_mma, *self.fresh_reads, *self.fresh_writes)
-        return _unique((*(access for group in groups for access in group), *loose))
+        copying = self.untracked() if self.cp or self.fresh_cp else ()
+        return _unique((*(access for group in groups for access in group), *loose, *copying))
+
+    def untracked(self) -> tuple[Access, ...]:
+        """Accesses of cp.asyncs that are in progress, and after which no arrival follows yet."""
+        flying = [access for _, some in self.tracked for access in some]
+        return tuple(access for access in self._copying() if access not in flying)
+
+    def _copying(self) -> tuple[Access, ...]:
+        return _unique((*(access for group in self.cp for access in group), *self.fresh_cp))
+
+    def copied_by(self, operation: op.Operation | None) -> tuple[Access, ...]:
+        """Writes of cp.asyncs that the operation has waited for: made by then, whatever time they took."""
+        if operation is None or not (self.cp or self.fresh_cp):
+            return ()
+        still = self.after(operation)._copying()
+        return tuple(access for access in self._copying() if access.write and access not in still)
 
     def stores(self) -> tuple[Access, ...]:
         """Reads of shared memory by bulk stores that are in progress."""
@@ -67,6 +94,8 @@ class Held(NamedTuple):
         held = held._ended(effects.ends) if effects.ends is not None else held
         if isinstance(effects.signal, op.Init):
             held = held._initialised(effects.signal.barrier)
+        if effects.triggers is not None:
+            held = held._triggered(effects.triggers)
         if effects.registers is not None:
             held = held._replace(registers=effects.registers.registers)
         return held._ordered(effects, self.in_progress()) if self.tracks else held
@@ -76,11 +105,27 @@ class Held(NamedTuple):
         raw = tuple(one.access for one in effects.begins if one.raw)
         if mma:
             held = held._replace(fresh_mma=_unique((*self.fresh_mma, *mma)))
+        if copied := effects.lasting("cp_group"):
+            held = held._replace(fresh_cp=_unique((*self.fresh_cp, *copied)))._tracking(lambda one: one not in copied)
         if bulk:
             reads = (*self.fresh_reads, *(access for access in bulk if not access.write))
             writes = (*self.fresh_writes, *(access for access in bulk if access.write))
             held = held._replace(fresh_reads=_unique(reads), fresh_writes=_unique(writes))
+        touched = tuple(one.access for one in effects.begins if one.access.space == "registers")
+        if touched:
+            held = held._replace(touched=_unique((*held.touched, *touched)))
         return held._replace(unfenced=_unique((*self.unfenced, *raw))) if raw else held
+
+    def _tracking(self, still: Callable[[Access], bool]) -> Held:
+        """Only these are tracked still."""
+        left = ((one, tuple(filter(still, some))) for one, some in self.tracked)
+        return self._replace(tracked=tuple(pair for pair in left if pair[1])) if self.tracked else self
+
+    def _triggered(self, arrivals: TriggeredArrivals) -> Held:
+        tracks = self.untracked()
+        arrivals = arrivals._replace(tracks=tracks)
+        others = tuple(pair for pair in self.tracked if pair[0] != arrivals)
+        return self._replace(tracked=(*others, (arrivals, tracks)) if tracks else others)
 
     def _initialised(self, barrier: str) -> Held:
         return self._replace(
@@ -92,6 +137,8 @@ class Held(NamedTuple):
         match groups:
             case "mma":
                 return self._replace(mma=_at_most((*self.mma, self.fresh_mma), MMA_GROUPS), fresh_mma=())
+            case "cp":
+                return self._replace(cp=_at_most((*self.cp, self.fresh_cp), CP_GROUPS), fresh_cp=())
             case "bulk":
                 return self._replace(
                     bulk_reads=_at_most((*self.bulk_reads, self.fresh_reads), BULK_GROUPS),
@@ -106,6 +153,9 @@ class Held(NamedTuple):
         match ends.groups:
             case "mma":
                 return self._replace(mma=_newest(self.mma, ends.pending))
+            case "cp":
+                held = self._replace(cp=_newest(self.cp, ends.pending))
+                return held._tracking(lambda one: one in held._copying())
             case "bulk" if ends.reads:
                 done = max(0, len(self.bulk_reads) - ends.pending)
                 return self._replace(bulk_reads=((),) * done + self.bulk_reads[done:])._without_finished_groups()
@@ -117,10 +167,17 @@ class Held(NamedTuple):
 
     def _shown(self, effects: Effects) -> Held:
         return self._replace(
-            unfenced=() if "accesses" in effects.shows else self.unfenced,
+            unfenced=self._unfenced_still() if "accesses" in effects.shows else self.unfenced,
             unfenced_inits=() if "inits_to_copies" in effects.shows else self.unfenced_inits,
             hidden_inits=() if "inits_to_ctas" in effects.shows else self.hidden_inits,
+            touched=() if "registers" in effects.shows else self.touched,
+            fenced=self.fenced or "registers" in effects.shows,
         )
+
+    def _unfenced_still(self) -> tuple[Access, ...]:
+        """Those that a fence.proxy.async does not cover, for they are still in progress."""
+        copying = self._copying() if self.cp or self.fresh_cp else ()
+        return tuple(one for one in self.unfenced if one in copying)
 
     def _ordered(self, effects: Effects, before: tuple[Access, ...]) -> Held:
         """Keeps account of what a release orders: generic accesses, and those of groups that were in progress before

@@ -72,6 +72,14 @@ BULK_GROUPS = 32
 """Likewise for bulk groups: a wait that leaves more of them pending is refused."""
 
 
+CP_GROUPS = 32
+"""Likewise for groups of cp.asyncs."""
+
+
+CP_ALIGNMENT = 4
+"""cp.async copies 4, 8 or 16 bytes, from and to multiples of as many (9.7.9.25.3.1)."""
+
+
 def outside_shared(name: str, start: int, stop: int, size: int = SHARED_OF_CTA) -> str:
     """What is wrong with bytes [start, stop) of shared memory of which `size` bytes are there; "" if nothing is."""
     if start < 0:

@@ -171,8 +171,9 @@ def arrive_drop(b: Mbarrier, count: int = 1, expect: int = 0, *, observe: bool =
     return step._replace(illegal=(*step.illegal, empty, _out_of_range(tx, expect * count)))
 
 
-def cp_async_arrive(b: Mbarrier) -> Step:
-    """cp.async.mbarrier.arrive without .noinc (9.7.13.15.15): one more arrival is pending, until the copies trigger it.
+def cp_async_arrive(b: Mbarrier, count: int = 1) -> Step:
+    """cp.async.mbarrier.arrive without .noinc (9.7.13.15.15) by `count` threads: one more arrival of each is pending,
+    until the copies trigger it.
 
     The arrival itself, when all earlier cp.async of the thread are done, is `arrive(b, 1)`; with .noinc it is all
     there is.
@@ -182,13 +183,13 @@ def cp_async_arrive(b: Mbarrier) -> Step:
     tx-count's range, and where it makes the bytes match for a moment while no arrival is pending, it does not come to
     the same.
     """
-    overflow = b.pending == Lit((1 << b.pending.width) - 1, b.pending.width)
+    overflow = b.pending > Lit((1 << b.pending.width) - 1 - count, b.pending.width)
     zero, edge = Lit(0, b.tx.width), Lit(min(COUNT_LIMIT, (1 << b.tx.width - 1) - 1), b.tx.width)
     back = zero - b.tx
     at_edge = (b.tx == edge) | (back == edge) | (b.pending == 0) & ((b.tx == 1) | (back == 1))
     return Step(
         when=TRUE,
-        then={"pending": b.pending + 1},
+        then={"pending": b.pending + Lit(count, b.pending.width)},
         completes=FALSE,
         illegal=(
             _dead(b),

@@ -69,6 +69,16 @@ class Access(NamedTuple):
         """It goes through the async proxy to memory: generic accesses before it want a proxy fence (PTX ISA 8.6)."""
         return self.proxy == "async" and self.space != "registers"
 
+    def collides(self, earlier: Access) -> bool:
+        """It is not ordered after an earlier access of its own thread by itself, of which one is asynchronous. Between
+        ordinary accesses to registers and a wgmma on them nothing is (PTX ISA 9.7.15.7.1, .3); several wgmmas may read
+        the same ones, and accumulate one after the other in the same ones.
+        """
+        if self.space == "registers" and self.overlaps(earlier) and self.proxy == earlier.proxy:
+            same = (self.start, self.stop) == (earlier.start, earlier.stop)
+            return self.write != earlier.write or (self.write and not same)
+        return self.overlaps(earlier) if self.space == "registers" else self.conflicts(earlier)
+
     def conflicts(self, other: Access) -> bool:
         """Same bytes, at least one of the two writes, and it matters which of them comes first."""
         return (self.write or other.write) and self.overlaps(other) and not self.unharmed_by(other)
@@ -102,4 +112,6 @@ def as_write(access: Access, proxy: Proxy) -> Access:
 def describe(access: Access) -> str:
     """For a sentence."""
     verb = "write" if access.write else "read"
+    if access.space == "registers":
+        return f"the {'wgmma' if access.proxy == 'async' else 'ordinary'} {verb} of {access.object}"
     return f"the {'' if access.strong is None else 'atomic '}{access.proxy}-proxy {verb} of {access.object}"

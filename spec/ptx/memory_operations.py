@@ -10,11 +10,13 @@ from typing import Annotated, Literal, TypeAlias
 
 from sm90_verify.spec.ptx.limits import BULK_GROUPS, COUNT_LIMIT
 from sm90_verify.spec.ptx.memory import Access, Scope
-from sm90_verify.spec.ptx.yielded import Yielded
+from sm90_verify.spec.ptx.yielded import Count, Yielded
 
 TouchKind: TypeAlias = Literal["read", "write", "red", "mma"]
-GroupKind: TypeAlias = Literal["mma_commit", "mma_wait", "bulk_commit", "bulk_wait", "bulk_wait_read"]
-FenceKind: TypeAlias = Literal["proxy_async", "mbarrier_init"]
+GroupKind: TypeAlias = Literal[
+    "mma_commit", "mma_wait", "bulk_commit", "bulk_wait", "bulk_wait_read", "cp_commit", "cp_wait", "cp_wait_all"
+]
+FenceKind: TypeAlias = Literal["proxy_async", "mbarrier_init", "wgmma"]
 MapFenceKind: TypeAlias = Literal["release", "acquire"]
 
 
@@ -50,13 +52,21 @@ class Touch(Yielded):
     (wgmma, until its group is waited for).
 
     tags: of each access, the data that a read must find (None: any) or that a write leaves. commit: wgmma.commit_group
-    follows at once.
+    follows at once. into: the registers in which the wgmma accumulates, and leaves: the tag of what is in them then.
+    An access of it to registers reads the matrix A there.
     """
 
     kind: TouchKind
     accesses: tuple[Access, ...]
     tags: tuple[Hashable, ...]
     commit: bool = False
+    into: Access | None = None
+    leaves: Hashable = None
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """The buffers that it touches, the accumulator last."""
+        return tuple(one.object for one in (*self.accesses, *((self.into,) if self.into is not None else ())))
 
 
 @dataclass(frozen=True)
@@ -87,8 +97,48 @@ class Store(Yielded):
 
 
 @dataclass(frozen=True)
+class CpAsync(Yielded):
+    """cp.async global -> shared, not bulk (9.7.9.25.3.1): reads source and writes, with ordinary accesses that go on
+    until the group of the thread's cp.asyncs is waited for. tag: of the data that it brings.
+    """
+
+    write: Access
+    tag: Hashable
+    source: Access | None = None
+
+
+@dataclass(frozen=True)
+class TriggeredArrive(Yielded):
+    """cp.async.mbarrier.arrive (9.7.13.15.15) by `count` threads: when the cp.asyncs of each thread before it are done,
+    an arrival of the thread follows, of itself. noinc: it is one of those that the barrier counts; otherwise one more
+    is pending from the start. tracks: what these cp.asyncs access and no earlier one tracks, filled in by annotate.
+    """
+
+    barrier: str
+    count: Count = 1
+    noinc: bool = False
+    tracks: tuple[Access, ...] = ()
+
+
+@dataclass(frozen=True)
+class StoreAsync(Yielded):
+    """st.async registers -> shared memory of a CTA of the cluster (9.7.9.12): written at any later time, in `pieces`,
+    each with its complete_tx on a barrier of that CTA. bytes: those of all pieces. tag: of the data that it brings. A
+    strong write is that of red.async (9.7.9.13), which is .relaxed at .cluster scope.
+    """
+
+    write: Access
+    barrier: str
+    bytes: int
+    tag: Hashable
+    pieces: int = 1
+
+
+@dataclass(frozen=True)
 class Group(Yielded):
-    """kind: "mma_commit", "mma_wait", "bulk_commit", "bulk_wait" or "bulk_wait_read"; pending: groups still allowed."""
+    """kind: the commit_group or wait_group of the wgmmas, the bulk copies or the cp.asyncs of a thread (cp_wait_all:
+    cp.async.wait_all); pending: groups still allowed.
+    """
 
     kind: GroupKind
     pending: Annotated[int, range(BULK_GROUPS)] = 0
@@ -96,7 +146,9 @@ class Group(Yielded):
 
 @dataclass(frozen=True)
 class Fence(Yielded):
-    """kind: "proxy_async" (fence.proxy.async) or "mbarrier_init" (fence.mbarrier_init.release.cluster)."""
+    """kind: "proxy_async" (fence.proxy.async), "mbarrier_init" (fence.mbarrier_init.release.cluster), or "wgmma"
+    (wgmma.fence.sync.aligned).
+    """
 
     kind: FenceKind
 
@@ -122,5 +174,7 @@ class CopyMap(Yielded):
     scope: Scope = "gpu"
 
 
-OnMemory: TypeAlias = Load | Touch | Find | Store | Group | Fence | MapFence | CopyMap
+Copying: TypeAlias = CpAsync | TriggeredArrive | StoreAsync
+"""Copies by ordinary threads, and the arrivals that follow them."""
+OnMemory: TypeAlias = Load | Touch | Find | Store | Copying | Group | Fence | MapFence | CopyMap
 """All of them."""

@@ -40,8 +40,33 @@ OVER = Need(
     "race", "{role} starts {access} while an asynchronous access of its own to these bytes is still in progress"
 )
 """The groups of the thread's own conflicting accesses have been waited for."""
+ACCUMULATED = Need(
+    "race",
+    "{role} starts {access} while a wgmma of its own may still use these registers: no wgmma.wait_group has waited for "
+    "its group",
+)
+"""The accumulator and the A registers of a wgmma are left alone until its group has been waited for (9.7.15.7.3)."""
+FIRST_FENCED = Need("register-hazard", "{role} starts {access} before any wgmma.fence")
+"""A wgmma.fence is before the first wgmma of a warpgroup (9.7.15.7.1); asked where registers are part of the model."""
+REGISTERS_FENCED = Need(
+    "register-hazard", "{role} has not executed wgmma.fence since {earlier}, and starts {access} on these registers"
+)
+"""A wgmma.fence is between an access to registers and a wgmma on them, but for accumulators of one shape in several
+wgmmas (9.7.15.7.1).
+"""
 LANDED = Need("race", "{role} starts {access} while a bulk copy is still writing {object}")
 """Copies into these bytes have landed."""
+COPIED = Need("race", "{role} starts {access} while a cp.async may still access {object}")
+"""The arrival that follows cp.asyncs has been made, or their group has been waited for."""
+ALIKE = Need("limit", "two reductions into {object} that are alike are in flight at once, and not told apart")
+"""A bound of the model."""
+TRIGGER_FOLLOWED = Need(
+    "limit",
+    "what cp.async.mbarrier.arrive orders is not followed where an operation orders less than all that came before it",
+)
+"""A bound of the model."""
+TRIGGERED = Need("limit", "{most} or more arrivals of one cp.async.mbarrier.arrive on {barrier} are under way at once")
+"""A bound of the model."""
 TAKEN = Need("race", "{role} starts {access} while a bulk copy is still reading {object}")
 """Copies out of these bytes have landed where they go."""
 FENCED = Need(
@@ -70,6 +95,12 @@ MAPPED = Need(
 with fence.proxy.tensormap::generic.release or tensormap.cp_fenceproxy, and then who uses it acquires it with .acquire,
 both in a scope that has the other thread (9.7.13.4).
 """
+FENCE_FOLLOWED = Need(
+    "limit",
+    "{role} starts {access}, and st.async, or a cp.async that triggers an arrival, writes {object}: whether a proxy "
+    "fence comes in between is not followed",
+)
+"""They go through the generic proxy and land at any time: a fence of their own thread does not cover them."""
 FOUND = Need("stale-read", "{role} reads {object} for {tag!r} and finds other data in it")
 """A read finds the data that it is for."""
 UNTOUCHED = Need(
@@ -139,6 +170,8 @@ def properties_of(operation: op.Operation | None) -> Iterable[str]:
     effects = effects_of(operation)
     if effects.begins:
         yield ORDERED.property
+    if any(access.space == "registers" for access in effects.lasting("mma_group")):
+        yield REGISTERS_FENCED.property
     if effects.finds is not None or any(tag is not None for _, tag in (*effects.expected, *effects.left)):
         yield FOUND.property
     if effects.lands:
@@ -157,6 +190,8 @@ def properties_of(operation: op.Operation | None) -> Iterable[str]:
             pass
         case _:
             assert_never(effects.signal)
+    if effects.triggers is not None:
+        yield "arrival-count"
     if effects.waits is not None:
         yield SEEN.property
     if isinstance(effects.meets, op.NamedSync):

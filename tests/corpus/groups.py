@@ -81,11 +81,13 @@ class RegistersWrittenUnderTheMma(Pipeline):
 
     waits_first = False
     a = tile(bytes=64, space="registers")
+    b = tile(bytes=1024)
 
     @role(warpgroups=1)
     def math(self):
         yield self.a.write(tag=0)
-        yield self.a.mma(tag=0)
+        yield self.wgmma_fence()
+        yield self.mma(self.a.of(0), self.b[0])
         if self.waits_first:
             yield self.mma_wait(0)
         yield self.a.write(tag=1)

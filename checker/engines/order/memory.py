@@ -15,12 +15,12 @@ as async accesses are concerned.
 from __future__ import annotations
 
 from sm90_verify.engines.order import ctas, landing, maps, signals
-from sm90_verify.engines.order.plan import Move, Use
+from sm90_verify.engines.order.plan import Move, Numbers, Use
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, Spans, join
 from sm90_verify.spec.model.contents import is_found
 from sm90_verify.spec.ptx.memory import Access, describe
-from sm90_verify.spec.ptx.needs import FENCED, FENCED_WHERE_MADE, FOUND, INSIDE, LANDED, ORDERED, OVER, TAKEN
+from sm90_verify.spec.ptx.needs import FENCED, FENCED_WHERE_MADE, FOUND, INSIDE, LANDED, ORDERED, TAKEN
 
 
 def access(run: Progress, role: int, move: Move) -> None:
@@ -28,6 +28,7 @@ def access(run: Progress, role: int, move: Move) -> None:
     if not move.uses:
         return
     state, event = run.state, run.state.done[role]
+    _own(run, role, move)
     for use in move.uses:
         look_back(run, role, use)
         if use.far >= 0:
@@ -44,12 +45,19 @@ def access(run: Progress, role: int, move: Move) -> None:
         if use.raw:
             state.raw[role][use.bytes] = None
             if not run.plan.kernel.rules.strict:
-                spans.raw_write = event if use.write else spans.raw_write
+                if use.write:
+                    spans.raw_write = spans.raw_wrote = event
             elif use.write:
                 spans.raw_write = NEVER
             else:
                 spans.raw_read = NEVER
     landing.leave(run.state.content, *move.leaves)
+
+
+def _own(run: Progress, role: int, move: Move) -> None:
+    """What the role itself has in flight, or has not fenced, is over."""
+    for property, because, object in move.own:
+        run.fail(property, because, object, run.now(role), (role, run.state.at[role]))
 
 
 def _must_find(run: Progress, role: int, move: Move) -> None:
@@ -63,9 +71,10 @@ def _must_find(run: Progress, role: int, move: Move) -> None:
 
 def load(run: Progress, role: int, move: Move) -> None:
     """A bulk copy is issued."""
+    _own(run, role, move)
     for use in move.uses:
         look_back(run, role, use)
-        signals.may_signal(run, role, use.lands)
+        signals.may_signal(run, role, use)
         if use.far >= 0:
             ctas.must_have_begun(run, role, use.far, use.access.object)
         _overruns(run, role, use)
@@ -81,12 +90,12 @@ def fence(run: Progress, role: int, move: Move) -> None:
                 ends[role] = event
     maps.shown(run, role, move)
     if "accesses" in move.shows:
-        _fence_accesses(run, role, event)
+        _fence_accesses(run, role, event, move.unfenced)
 
 
-def _fence_accesses(run: Progress, role: int, event: int) -> None:
+def _fence_accesses(run: Progress, role: int, event: int, still: Numbers) -> None:
     """Everything before this event has a fence after it, for whoever is after this event; by `strict`, what the thread
-    itself has accessed.
+    itself has accessed. still: regions of accesses that are in progress.
     """
     state = run.state
     if not run.plan.kernel.rules.strict:
@@ -95,11 +104,11 @@ def _fence_accesses(run: Progress, role: int, event: int) -> None:
         here[role] = state.clock[role][role]
         state.clock[role] = here
         return
-    for number in state.raw[role]:
+    for number in [one for one in state.raw[role] if one not in still]:
         spans = state.regions[number][role]
         spans.raw_write = event if spans.raw_write == NEVER else spans.raw_write
         spans.raw_read = event if spans.raw_read == NEVER else spans.raw_read
-    state.raw[role].clear()
+        del state.raw[role][number]
 
 
 def end(run: Progress, role: int, move: Move, event: int) -> None:
@@ -110,6 +119,9 @@ def end(run: Progress, role: int, move: Move, event: int) -> None:
             spans.write = event
         else:
             spans.read = event
+    if not run.plan.kernel.rules.strict:
+        for number in move.made:
+            run.state.regions[number][role].raw_write = event
 
 
 def release(run: Progress, role: int, move: Move, event: int) -> None:
@@ -131,8 +143,8 @@ def look_back(run: Progress, role: int, use: Use) -> None:
     for number in plan.near[use.bytes]:
         for other, spans in state.regions[number].items():
             known = state.done[role] if other == role else clock[other]
-            loose = other != role and (known <= spans.loose_write or (use.write and known <= spans.loose_read))
-            if known <= spans.write or (use.write and known <= spans.read) or loose:
+            begun = max(spans.write, spans.loose_write), max(spans.read, spans.loose_read)
+            if other != role and (known <= begun[0] or (use.write and known <= begun[1])):
                 _race(run, role, use, other, number, spans, known)
             fenced = known if strict else clock[plan.fenced + other]
             if use.asynchronous and (fenced <= spans.raw_write or (strict and use.write and known <= spans.raw_read)):
@@ -166,17 +178,14 @@ def _must_have_landed(run: Progress, role: int, use: Use, number: int) -> None:
 
 
 def _race(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> None:
-    wrote = known <= spans.write or (other != role and known <= spans.loose_write)
+    wrote = known <= max(spans.write, spans.loose_write)
     begun = spans.wrote if wrote else spans.began
     names, earlier = run.plan.programs, _access_at(run, other, begun, number, write=wrote)
-    if other == role and known <= (spans.write if wrote else spans.read) == NEVER:
-        because = OVER.said(role=names[role].name, access=describe(use.access))
-    else:
-        because = ORDERED.said(
-            access=describe(use.access), role=names[role].name, earlier=describe(earlier), other=names[other].name
-        )
+    because = ORDERED.said(
+        access=describe(use.access), role=names[role].name, earlier=describe(earlier), other=names[other].name
+    )
     here = run.now(role)
-    reached = here if known > begun or other == role else join(here, run.clock_at(other, begun))
+    reached = here if known > begun else join(here, run.clock_at(other, begun))
     step = (role, run.state.at[role])
     run.fail(ORDERED.property, because, use.access.object, reached, step)
     _consequences(run, role, use, other, begun, because)
@@ -184,8 +193,6 @@ def _race(run: Progress, role: int, use: Use, other: int, number: int, spans: Sp
 
 def _consequences(run: Progress, role: int, use: Use, other: int, begun: int, because: str) -> None:
     """Where a race is decided the other way round, a read may find other data, and a fence may come too late."""
-    if other == role:
-        return
     run.raced = True
     object, move = use.access.object, run.plan.moves[role][run.state.at[role]]
     after = join(run.publish(role), run.clock_at(other, begun))
@@ -200,8 +207,9 @@ def _consequences(run: Progress, role: int, use: Use, other: int, begun: int, be
 def _missing_fence(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> None:
     strict = run.plan.kernel.rules.strict
     wrote = known <= spans.raw_write or not strict
-    begun = (spans.wrote if wrote else spans.began) if strict else spans.raw_write
-    names, earlier = run.plan.programs, _access_at(run, other, begun, number, write=wrote)
+    started = (spans.wrote if wrote else spans.began) if strict else spans.raw_wrote
+    begun = started if strict else spans.raw_write
+    names, earlier = run.plan.programs, _access_at(run, other, started, number, write=wrote)
     about = {"other": names[other].name, "earlier": earlier.object, "role": names[role].name}
     mine = describe(use.access)
     because = FENCED_WHERE_MADE.said(access=mine, **about) if strict else FENCED.said(access=mine, **about)

@@ -220,7 +220,7 @@ def applicable(kernel: Kernel) -> tuple[str, ...]:
         concerned.add(READ_AT_EXIT.property)
     if kernel.layout.under and any(barriers_under(kernel.layout, one) for one in operations):
         concerned.add(UNTOUCHED.property)
-    proxies = {access.proxy for one in effects for access in one.accesses}
+    proxies = {access.proxy for one in effects for access in one.accesses if access.space != "registers"}
     if "generic" in proxies and len(proxies) > 1:
         concerned.add(FENCED.property)
     return tuple(property for property in PROPERTIES if property in concerned)

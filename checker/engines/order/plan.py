@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import Shown
+from sm90_verify.spec.ptx.effect_parts import Shown
 from sm90_verify.spec.ptx.memory import Access
 
 Numbers = tuple[int, ...]
@@ -47,9 +47,11 @@ class Move:
     often its copy does it.
     uses: what it accesses; wants: (access, tag) that it must find; leaves: (buffer, tag, buffers that hold nothing
     then), for a copy when it lands. over_barriers: those of its accesses that lie over a barrier, and which. over:
-    accesses that it is the end of. shows: what others see from here on; acquires: the region of a tensormap that it
-    sees, or -1, and whether as other CTAs have released it. loosens, tightens: accesses that nothing releases to other
-    roles from here on, or that it releases.
+    accesses that it is the end of. own: (property, sentence, object) that its accesses violate by what its own role
+    holds there. unfenced: regions of accesses that a fence does not cover; made: those of generic writes that it is the
+    end of. shows: what others see from here on; acquires: the region of a tensormap that it sees, or -1, and whether as
+    other CTAs have released it. loosens, tightens: accesses that nothing releases to other roles from here on, or that
+    it releases.
     watches, watched: barriers whose wait the role has only just passed there (spec.model.flow.just_waited, distance 0
     and 1); forgets, forgot: those of which that ends with this operation.
     """
@@ -67,6 +69,9 @@ class Move:
     leaves: tuple[Left, ...] = ()
     over_barriers: tuple[tuple[Access, int], ...] = ()
     over: tuple[tuple[int, bool], ...] = ()
+    own: tuple[tuple[str, str, str], ...] = ()
+    unfenced: Numbers = ()
+    made: Numbers = ()
     shows: tuple[Shown, ...] = ()
     acquires: tuple[int, bool] = (-1, False)
     pieces: int = 0

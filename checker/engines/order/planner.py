@@ -13,8 +13,10 @@ from sm90_verify.spec.model.flow import just_waited, meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.weaker import weaker_operation
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import Begun, Effects, effects_of
+from sm90_verify.spec.ptx.effect_parts import Begun
+from sm90_verify.spec.ptx.effects import Effects, effects_of
 from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.own_accesses import own_faults
 
 TAKEN = "taken"
 """Marks the bytes that copies are taken from, apart from the same bytes where they are read or written."""
@@ -23,9 +25,15 @@ TAKEN = "taken"
 def refusal(programs: tuple[Program, ...]) -> str:
     """Why one run says nothing about the others: control flow that depends on the schedule; "" if there is none."""
     loops: dict[str, None] = {}
+    if (unfollowed := _unfollowed(programs)) is not None:
+        return f"st.async writes {unfollowed}, which is accessed through the async proxy: the fence is not followed"
     for program in programs:
         for node in program.nodes:
             effects = effects_of(node.operation)
+            if any(copies.write.strong is not None for copies, _ in effects.lands):
+                return f"red.async is taken for a write like any other ({node.source})"
+            if effects.triggers is not None:
+                return f"arrivals that follow cp.asyncs come at any time ({node.source})"
             if effects.chooses is not None:
                 return f"control flow depends on choose({effects.chooses.name!r}) ({node.source})"
             if effects.word is not None:
@@ -40,6 +48,14 @@ def refusal(programs: tuple[Program, ...]) -> str:
     if len(loops) > 1:
         return f"control flow depends on several trip counts: {', '.join(loops)}"
     return ""
+
+
+def _unfollowed(programs: tuple[Program, ...]) -> str | None:
+    """A buffer that st.async writes and that an access through the async proxy wants a fence for."""
+    effects = [effects_of(node.operation) for program in programs for node in program.nodes]
+    stored = {copies.write: None for one in effects for copies, _ in one.lands if copies.write.proxy == "generic"}
+    wanting = {access: None for one in effects for access in one.accesses if stored and access.wants_fence}
+    return next((one.object for one in stored for other in wanting if one.overlaps(other)), None)
 
 
 def orders_less(kernel: Kernel) -> str:
@@ -179,8 +195,16 @@ class _Planner:
             known = self.known[key] = self._first(program, node, operation)
         move = known.standing(node)
         held, then = node.held, program.nodes[move.next].held
+        move.own = tuple(
+            (property, because, use.access.object)
+            for use in move.uses
+            for property, because in own_faults(program.name, use.access, held)
+        )
         if effects_of(operation).ends is not None:
             move.over = self._missing(held.in_progress(), then.in_progress())
+            move.made = tuple(self._region(access) for access in held.copied_by(operation))
+        if "accesses" in move.shows:
+            move.unfenced = tuple({self._region(access): None for access in then.unfenced})
         if held.tracks:
             move.loosens = self._missing(then.unordered, held.unordered)
             move.tightens = self._missing(held.unordered, then.unordered)
@@ -247,7 +271,7 @@ class _Planner:
             access.wants_fence,
             access,
             access.cta if access.space != "global" and access.cta != program.me.number else -1,
-            begun.until in ("mma_group", "bulk_group"),
+            begun.until in ("mma_group", "bulk_group", "cp_group"),
             lands,
             begun.raw,
             access.proxy == "tensormap",

@@ -14,7 +14,7 @@ everything is before it. Then
 from __future__ import annotations
 
 from sm90_verify.engines.order import ctas, phases
-from sm90_verify.engines.order.plan import BarrierUse, Move
+from sm90_verify.engines.order.plan import BarrierUse, Move, Use
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, join
 from sm90_verify.spec.model.words import words_of
@@ -60,17 +60,21 @@ def contribute(run: Progress, role: int, move: Move) -> None:
     phases.contribute(run, number, operation, applied, role, event)
 
 
-def may_signal(run: Progress, role: int, number: int) -> None:
-    """A bulk copy is issued: its bytes may land at once."""
+def may_signal(run: Progress, role: int, use: Use) -> None:
+    """A copy is issued: its bytes may land at once."""
+    number = use.lands
     state = run.state
-    barrier, use = state.barriers[number], run.plan.barriers[number]
+    barrier, name = state.barriers[number], run.plan.barriers[number].name
     step = (role, state.at[role])
     if not barrier.parts.alive:
-        because = f"{_thing(run, role)}: {INITIALISED.said(barrier=use.name)}"
-        run.fail(INITIALISED.property, because, use.name, within(run, role, number), step, happened=True)
+        because = f"{_thing(run, role)}: {INITIALISED.said(barrier=name)}"
+        run.fail(INITIALISED.property, because, name, within(run, role, number), step, happened=True)
         return
     _must_know(run, role, number, _knowledge(run, role, number))
-    _must_be_fenced(run, role, number, step)
+    if use.access.proxy == "async":
+        _must_be_fenced(run, role, number, step)
+    elif use.far >= 0:
+        _must_be_visible(run, role, number)
 
 
 def _thing(run: Progress, role: int) -> str:

@@ -172,6 +172,7 @@ class Spans:
     read: int = -1
     began: int = -1
     raw_write: int = -1
+    raw_wrote: int = -1
     raw_read: int = -1
     loose_write: int = -1
     loose_read: int = -1
@@ -189,6 +190,7 @@ class Spans:
             self.read,
             self.began,
             self.raw_write,
+            self.raw_wrote,
             self.raw_read,
             self.loose_write,
             self.loose_read,

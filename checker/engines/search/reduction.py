@@ -58,7 +58,8 @@ while no arrival is pending: otherwise the landing cannot complete the phase, an
 complete a phase whose bytes are in flight, so that it commutes too. Landing can enable only a wait on b. In all other
 states it commutes with the step after it, or that step is an access to the bytes in flight, which is a race, or an
 arrival that underflows. Where b is not balanced an arrival may complete the phase without the copy, which then counts
-in the next one: its copies may land in every state.
+in the next one: its copies may land in every state. So may arrivals that follow cp.asyncs; a barrier to which they
+come is neither `plain` nor `balanced`.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def find_reduction(machine: Machine) -> Reduction:
                 arrivals[action.role, action.location] = current[name] & _commutes(action, plain[name]) & gone
     prompt = tuple(_prompt_locations(machine, role, arrivals, plain) for role in machine.roles)
     landings = [machine.landing(action) for action in machine.actions if action.location is None]
-    barriers = [copy.barrier for copy in landings if copy is not None]
+    barriers = ["" if copy is None else copy.barrier for copy in landings]
     pending = {info.name: info.pending for info in machine.structure.barriers}
     balanced = {info.name for info in machine.structure.barriers if info.balanced}
     return Reduction(
@@ -112,7 +113,7 @@ def find_reduction(machine: Machine) -> Reduction:
             for barrier in barriers
         ),
         tuple(tuple(_expects_at(role, barrier) for role in machine.roles) for barrier in barriers),
-        tuple(Field(pending[barrier], widths[pending[barrier]]) == 0 for barrier in barriers),
+        tuple(Field(pending[one], widths[pending[one]]) == 0 if one else FALSE for one in barriers),
     )
 
 

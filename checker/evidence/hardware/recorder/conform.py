@@ -314,7 +314,8 @@ def atoms(operation: op.Operation | None) -> Iterator[Atom]:
         case op.Group():
             yield (operation.kind,) if operation.kind.endswith("commit") else (operation.kind, operation.pending)
         case op.Fence():
-            yield ("fence_proxy" if operation.kind == "proxy_async" else "fence_init",)
+            if operation.kind != "wgmma":
+                yield ("fence_proxy" if operation.kind == "proxy_async" else "fence_init",)
         case op.NamedSync():
             yield "named_sync" if operation.blocks else "named_arrive", operation.id, operation.threads
         case op.CtaSync():

@@ -1,0 +1,141 @@
+"""cp.async, not bulk: groups of the thread that copies, and the generic proxy (PTX ISA 9.7.9.25.2, .3)."""
+
+from __future__ import annotations
+
+from sm90_verify import Pipeline, barrier, role, tile
+
+
+class CopiedForTheMma(Pipeline):
+    """A multistage mainloop of sm_80 with wgmma: the bytes come through the generic proxy.
+
+    waits, fences: the producer waits for its copies, and then fences. late: after it has waited.
+    """
+
+    waits = True
+    fences = False
+    late = True
+    full = barrier(arrivals=32)
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def producer(self, me):
+        yield self.a.cp_async(tag=1)
+        if self.fences and not self.late:
+            yield self.fence_proxy_async()
+        yield self.cp_commit()
+        if self.waits:
+            yield self.cp_wait(0)
+        if self.fences and self.late:
+            yield self.fence_proxy_async()
+        yield self.full.arrive(me.threads)
+
+    @role(warpgroups=1)
+    def consumer(self):
+        yield self.full.wait(0)
+        yield self.a.mma(tag=1)
+        yield self.mma_wait(0)
+
+
+class OneGroupTooFew(Pipeline):
+    """A stage is given away while the newest group, which fills it, may still be in flight.
+
+    pending: groups that the wait leaves. commits: each stage is a group.
+    """
+
+    stages = 2
+    trips = 3
+    pending = 1
+    commits = True
+    full = barrier(arrivals=32)
+    empty = barrier(arrivals=128)
+    a = tile(bytes=1024)
+    source = tile(bytes=1024, slots=1, space="global")
+
+    @role(warps=1)
+    def producer(self, at, me):
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.a[at].cp_async(source=self.source)
+        if self.commits:
+            yield self.cp_commit()
+        yield self.cp_wait(self.pending)
+        yield self.full[at].arrive(me.threads)
+
+    @role(warpgroups=1)
+    def consumer(self, at, me):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].read()
+        yield self.empty[at].arrive(me.threads)
+
+
+class SourceOverwritten(Pipeline):
+    """The next values are written over the source of a cp.async that may still read it."""
+
+    waits = False
+    a = tile(bytes=1024)
+    source = tile(bytes=1024, space="global")
+
+    @role(warps=1)
+    def producer(self):
+        yield self.a.cp_async(source=self.source)
+        if self.waits:
+            yield self.cp_wait_all()
+        yield self.source.write(tag=1)
+
+
+class ArrivesForItself(Pipeline):
+    """NVIDIA/cutlass PipelineAsync filled by cp.async: cp.async.mbarrier.arrive tells the consumer.
+
+    noinc: the barrier counts these arrivals. ordinary: the threads arrive, too. count: of the barrier. late: the
+    copies come after the arrival that should tell of them.
+    """
+
+    stages = 2
+    noinc = True
+    ordinary = False
+    late = False
+    count = 32
+    full = barrier(arrivals="count")
+    empty = barrier(arrivals=128)
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def producer(self, at, me):
+        yield self.empty[at].wait(at.phase ^ 1)
+        if not self.late:
+            yield self.a[at].cp_async()
+        yield self.full[at].cp_async_arrive(me.threads, noinc=self.noinc)
+        if self.late:
+            yield self.a[at].cp_async()
+        if self.ordinary:
+            yield self.full[at].arrive(me.threads)
+
+    @role(warpgroups=1)
+    def consumer(self, at, me):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].read()
+        yield self.empty[at].arrive(me.threads)
+
+
+GOOD = CopiedForTheMma(fences=True)
+RINGS = (ArrivesForItself(), ArrivesForItself(noinc=False, ordinary=True), ArrivesForItself(ordinary=True, count=64))
+CASES = [
+    (
+        "cp.async, arrival not counted",
+        ArrivesForItself(noinc=False),
+        {"deadlock": "consumer"},
+        RINGS,
+    ),
+    (
+        "cp.async, noinc not counted",
+        ArrivesForItself(count=64),
+        {"deadlock": "consumer"},
+        RINGS,
+    ),
+    ("cp.async, arrival too early", ArrivesForItself(late=True), {"race": "a[", "stale-read": "a["}, RINGS),
+    ("cp.async, no fence", CopiedForTheMma(), {"missing-fence": "a"}, (GOOD,)),
+    ("cp.async, fenced in flight", CopiedForTheMma(fences=True, late=False), {"missing-fence": "a"}, (GOOD,)),
+    ("cp.async, not waited for", CopiedForTheMma(waits=False), {"race": "a", "missing-fence": "a"}, (GOOD,)),
+    ("cp.async, one group too few", OneGroupTooFew(), {"race": "a["}, (OneGroupTooFew(pending=0),)),
+    ("cp.async, not committed", OneGroupTooFew(pending=0, commits=False), {"race": "a["}, (OneGroupTooFew(pending=0),)),
+    ("cp.async, source overwritten", SourceOverwritten(), {"race": "source"}, (SourceOverwritten(waits=True),)),
+]

@@ -1,0 +1,193 @@
+"""cp.async.mbarrier.arrive, sentence by sentence: PTX ISA 9.7.13.15.15."""
+
+from __future__ import annotations
+
+import pytest
+from findings import violated
+
+from sm90_verify import Pipeline, SpecError, barrier, check, role, tile
+from sm90_verify.result import UNDETERMINED
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.annotate import annotate
+from sm90_verify.spec.ptx import operations as op
+
+
+class Does(Pipeline):
+    """What the producer does, a letter each. a, b: cp.async into a, b; n, N: arrive.noinc on full, other; i: arrive
+    without .noinc; r: an ordinary arrival; c: cp.async.commit_group; 0: wait_group 0; A: reads a; w: writes o.
+    reader: w, v: the consumer waits for full, other; a, b, o: reads these; f: fences; m: wgmma of a.
+    """
+
+    does = ""
+    reader = ""
+    count = 32
+    full = barrier(arrivals="count")
+    other = barrier(arrivals=32)
+    a = tile(bytes=64)
+    b = tile(bytes=64)
+    o = tile(bytes=64)
+
+    @role(warps=1)
+    def producer(self, me):
+        for letter in self.does:
+            match letter:
+                case "a":
+                    yield self.a.cp_async(tag=1)
+                case "b":
+                    yield self.b.cp_async(tag=1)
+                case "n":
+                    yield self.full.cp_async_arrive(me.threads, noinc=True)
+                case "N":
+                    yield self.other.cp_async_arrive(me.threads, noinc=True)
+                case "i":
+                    yield self.full.cp_async_arrive(me.threads)
+                case "r":
+                    yield self.full.arrive(me.threads)
+                case "c":
+                    yield self.cp_commit()
+                case "A":
+                    yield self.a.read(tag=1)
+                case "w":
+                    yield self.o.write()
+                case _:
+                    yield self.cp_wait(int(letter))
+
+    @role(warpgroups=1)
+    def consumer(self):
+        for letter in self.reader:
+            match letter:
+                case "w":
+                    yield self.full.wait(0)
+                case "v":
+                    yield self.other.wait(0)
+                case "a":
+                    yield self.a.read(tag=1)
+                case "b":
+                    yield self.b.read(tag=1)
+                case "o":
+                    yield self.o.read()
+                case "f":
+                    yield self.fence_proxy_async()
+                case _:
+                    yield self.a.mma()
+                    yield self.mma_wait(0)
+
+
+def found(pipeline: Pipeline) -> set[str]:
+    """What is violated, the same by reduced search and by unreduced."""
+    by_search = violated(pipeline)
+    assert set(violated(pipeline, reduced=False)) == set(by_search)
+    return set(by_search)
+
+
+@pytest.mark.parametrize(
+    ("does", "reader", "count", "properties"),
+    [
+        # the arrival is triggered when all prior cp.asyncs of the thread are done
+        ("an", "wa", 32, set()),
+        ("abn", "wab", 32, set()),
+        ("anbN", "wavb", 32, set()),
+        ("anbN", "vab", 32, set()),
+        ("anbN", "wab", 32, {"race", "stale-read"}),
+        ("an", "aw", 32, {"race", "stale-read"}),
+        ("na", "wa", 32, {"race", "stale-read"}),
+        ("n", "w", 32, set()),
+        # without .noinc the pending count is incremented first: a zero-net change
+        ("air", "wa", 32, set()),
+        ("ari", "wa", 32, {"race"}),
+        ("ai", "w", 32, {"deadlock", "arrival-count"}),
+        # with it, the count of the barrier has to have the arrival
+        ("anr", "wa", 64, set()),
+        ("anr", "w", 32, {"deadlock", "phase-lapped"}),
+        ("an", "w", 64, {"deadlock", "arrival-count"}),
+        ("anbnanr", "wab", 128, {"race"}),
+        ("annbnr", "wab", 128, set()),
+        # it tells of cp.asyncs, and of nothing else that the thread has done
+        ("awn", "wo", 32, {"race"}),
+        ("awnr", "wo", 64, set()),
+        # the thread itself has to wait too
+        ("anA", "w", 32, {"race"}),
+        ("acn0A", "w", 32, set()),
+        ("acn0A", "wa", 32, set()),
+        ("ana", "w", 32, {"race"}),
+        # it goes through the generic proxy
+        ("an", "wm", 32, {"missing-fence"}),
+    ],
+)
+def test_cp_async_arrive(does: str, reader: str, count: int, properties: set[str]) -> None:
+    assert found(Does(does=does, reader=reader, count=count)) == properties
+
+
+@pytest.mark.parametrize(("does", "count"), [("ari", 32), ("anr", 32)])
+def test_a_phase_that_nobody_has_seen(does: str, count: int) -> None:
+    result = check(Does(does=does, reader="w", count=count), engine="search")
+    assert [one.property for one in result.noted] == ["unobserved-phase"]
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "engine", "why"),
+    [
+        (Does(does="an", reader="wfm"), "search", "whether a proxy fence comes in between is not followed"),
+        (Does(does="an", reader="wa"), "order", "arrivals that follow cp.asyncs come at any time"),
+        (Does(does="nnnn", reader="", count=128), "search", "3 or more arrivals"),
+    ],
+)
+def test_what_is_not_decided_is_said(pipeline: Pipeline, engine: str, why: str) -> None:
+    result = check(pipeline, engine=engine)
+    assert result.verdict == UNDETERMINED
+    assert why in " ".join((*result.notes, *(one.note for one in result.findings)))
+
+
+class Ring(Pipeline):
+    stages = 2
+    waits = True
+    full = barrier(arrivals=32)
+    empty = barrier(arrivals=128)
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def producer(self, at, me):
+        if self.waits:
+            yield self.empty[at].wait(at.phase ^ 1)
+        yield self.a[at].cp_async()
+        yield self.full[at].cp_async_arrive(me.threads, noinc=True)
+
+    @role(warpgroups=1)
+    def consumer(self, at, me):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].read()
+        yield self.empty[at].arrive(me.threads)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_a_ring_of_cp_asyncs_is_proved_for_every_trip_count(stages: int) -> None:
+    assert found(Ring(stages=stages)) == set()
+
+
+def test_a_ring_without_an_empty_barrier_is_a_race() -> None:
+    assert "race" in found(Ring(waits=False, trips=3))
+
+
+def test_what_it_tracks_follows_from_the_program() -> None:
+    kernel = trace(Does(does="abnanN"))
+    program = kernel.programs[0]
+    tracks = [
+        "".join(access.object for access in node.operation.tracks)
+        for node in program.nodes
+        if isinstance(node.operation, op.TriggeredArrive)
+    ]
+    assert tracks == ["ab", "a", ""]
+    assert annotate(program) == program
+
+
+def test_it_has_a_barrier_of_its_own_cta() -> None:
+    class Far(Pipeline):
+        cluster = "2x1"
+        full = barrier(arrivals=32)
+
+        @role(warps=1)
+        def one(self, me):
+            yield self.full.on(1 - me.cta).cp_async_arrive(me.threads)
+
+    with pytest.raises(SpecError, match="use a barrier of its own CTA"):
+        trace(Far())
