@@ -116,6 +116,36 @@ def variable_that_cannot_be_closed_over():
     compile_kernel(trace(Wrong()))
 
 
+def counter_that_never_recurs():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            at, n = PipelineState.start(self.stages), 0
+            for _ in self.loop():  # mistake
+                yield self.full[at].wait(at.phase)
+                if n != 40:
+                    yield self.empty[at].arrive()
+                at, n = at + 1, n + 1
+
+    compile_kernel(trace(Wrong()))
+
+
+def counter_in_a_closure():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(self):
+            def counter():
+                nonlocal n
+                n += 1
+                return n
+
+            n, step = 0, counter
+            for _ in self.forever():  # mistake
+                yield self.full[0].wait(0) if step() % 2 else self.empty[0].arrive()
+
+    compile_kernel(trace(Wrong()))
+
+
 MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (iteration_as_a_number, "reduce it first, for example k % stages"),
     (iteration_modulo_what_does_not_divide_its_period, "self.loop(period=...)"),
@@ -126,12 +156,15 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (empty_iteration, "yield one in each iteration"),
     (endless_loop_without_loop, "write `for _ in self.loop():`"),
     (variable_that_cannot_be_closed_over, "'numbers'"),
+    (counter_that_never_recurs, "the value of 'n' never recurs; use the number that self.loop() gives"),
+    (counter_in_a_closure, "count modulo what matters"),
 )
 
 
 @pytest.mark.parametrize(("mistake", "hint"), MISTAKES, ids=lambda value: getattr(value, "__name__", ""))
 def test_mistake_is_told_in_one_line(mistake: Callable[[], None], hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_LOCATIONS", 1000)
+    monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_TURNS", 200)
     told_in_one_line(mistake, hint)
 
 
@@ -189,3 +222,16 @@ def test_functions_that_hold_nothing_that_changes_close_a_loop():
             later = early
 
     assert len(trace(Right()).programs[-1].nodes) < 100
+
+
+def test_a_loop_whose_number_has_a_long_period_comes_back_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Right(Ring):
+        @role(warps=1)
+        def consumer(self):
+            for k in self.loop(period=300):
+                yield self.full[0].wait(0)
+                if k % 300 == 299:
+                    yield self.empty[0].arrive()
+
+    monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_TURNS", 200)
+    assert any(node.operation == Right().empty[0].arrive() for node in trace(Right()).programs[-1].nodes)

@@ -128,16 +128,19 @@ def _ahead(machine: Machine, run: MachineRun, property: str, because: str) -> tu
     for role in machine.roles:
         place = role.locations[run.last[role.counter]]
         conflicts = last is not None and role.name != last.role and role.name in said and touched & set(place.things)
-        if conflicts or (place.waits_for and _stands_wrong(place, run.last, property, because)):
+        if conflicts or (place.waits_for and _stands_wrong(role.name, place, run.last, property, because)):
             file, line, kind = place.source.file, place.source.line, _kind(place)
             found.append(TraceStep(role.name, place.op, place.object, file, line, kind=kind, things=place.things))
     return tuple(found)
 
 
-def _stands_wrong(place: Location, state: State, property: str, because: str) -> bool:
+def _stands_wrong(role: str, place: Location, state: State, property: str, because: str) -> bool:
     """Whether a check of the place itself is what is violated; that of a phase nobody saw is about the wait before."""
-    return property != SEEN.property and any(
-        check.property == property and evaluate(check.when, state) and reason(check, state) == because
+    return any(
+        check.property == property
+        and check.because != SEEN.said(barrier=check.object, role=role)
+        and evaluate(check.when, state)
+        and reason(check, state) == because
         for check in place.checks
     )
 

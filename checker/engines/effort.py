@@ -19,6 +19,8 @@ Told: TypeAlias = Callable[[str], None]
 """Called now and then with a few words about what is being done."""
 TRACE_SECONDS = 5.0
 """For a shorter trace of a violation that is known."""
+TICKS = 32
+"""Operations that are traced or compiled between looks at the memory."""
 
 
 def now() -> float:
@@ -43,12 +45,12 @@ class Effort:
     purpose: str = ""
     limit: int = 0
 
-    def ran_out(self) -> str:
-        """What has run out, or nothing."""
+    def ran_out(self, memory: bool = True) -> str:
+        """What has run out, or nothing. memory: look at the memory, too, which is slow to ask for."""
         if self.timeout and now() - self.since > self.timeout:
             what = f"the {self.timeout:.2g} s {self.purpose}" if self.purpose else f"the timeout of {self.timeout:g} s"
             return what if self.purpose else f"{what} (--timeout)"
-        if self.memory and resident_bytes() > self.memory:
+        if memory and self.memory and resident_bytes() > self.memory:
             return f"the memory bound of {self.memory / 2**30:.1f} GiB (--memory)"
         return ""
 
@@ -60,7 +62,7 @@ class Effort:
         """A Tick (spec.model.tick). Raises RanOut, also where a role has more locations than states may be visited."""
         if self.told is not None:
             self.told(f"{what} {role}, {done} operations")
-        why = self.ran_out()
+        why = self.ran_out(done % TICKS == 1)
         if self.limit and done > self.limit and what != "tracing":
             why = f"the limit of {self.limit} states (--limit)"
         if why:

@@ -10,7 +10,8 @@ from sm90_verify.result import Trace, TraceStep
 def guilty_step(trace: Trace) -> int | None:
     """The step to blame: for two accesses that are not ordered, the signal by which a role gave the bytes away too
     early, or the wait for another slot than the one that is accessed; for a wait that is lapped, the step that laps
-    it; otherwise the last step, which may be one that nobody has taken yet. None for an empty trace.
+    it; for bytes that are over at the end, the step that last changed how many are missing; otherwise the last step,
+    which may be one that nobody has taken yet. None for an empty trace. The trace's steps are followed by its next.
     """
     if not trace.steps:
         return None
@@ -19,7 +20,11 @@ def guilty_step(trace: Trace) -> int | None:
         mine = [i for i, step in enumerate(trace.steps) if step.role == trace.blocked[0].role and step.kind != "loop"]
         return mine[-1] if mine else last
     if trace.property == "phase-lapped":
-        return next((i for i in range(last, -1, -1) if trace.steps[i].kind != "waits"), last)
+        taken = last - len(trace.next)
+        return taken if taken >= 0 and trace.steps[taken].kind in ("signals", "lands") else last
+    if trace.property == "tx-count":
+        missing = f"{trace.because.partition(':')[0]}.tx"
+        return next((i for i in range(last, -1, -1) if missing in trace.steps[i].changes), last)
     if trace.property in ("race", "stale-read"):
         wrong = _wait_for_another_slot(trace)
         if wrong is not None:

@@ -18,7 +18,7 @@ from typing import Any
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language.ghost import FAR, NO_LAP, Ghost, unfollowed
 from sm90_verify.spec.language.places import Watcher
-from sm90_verify.spec.language.snapshot import Snapshot, Unreadable, stages_of
+from sm90_verify.spec.language.snapshot import Frames, Snapshot, Unreadable, stages_of
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.phase import EXACT, Lineage
 
@@ -41,13 +41,13 @@ class Closing:
         self.numbered: dict[int, int] = {}
         self.places: dict[Hashable, int] = {}
         self.unread: Unreadable | None = None
-        self._asked: list[tuple[Lineage, int]] = []
+        self._asked: dict[tuple[Lineage, int], None] = {}
 
     def begin(self) -> None:
         """Called before each run of the role."""
-        self._asked = []
+        self._asked = {}
 
-    def of_head(self, frame: FrameType, tokens: dict[str, op.Token], ghost: Ghost) -> Hashable:
+    def of_head(self, frame: FrameType, tokens: dict[str, op.Token], ghost: Ghost) -> tuple[Frames, Hashable]:
         """What the future depends on where a role is in an iterator of its own, which `frame` has asked for more."""
         snapshot = Snapshot(self.numbered, self.counted, tokens, self.held)
         return snapshot.of(frame), self._states(snapshot, ghost)
@@ -67,7 +67,7 @@ class Closing:
         self.look_again()
         for state in snapshot.states:
             state.lineage.asked = 0
-            self._asked.append((state.lineage, stages_of(state)))
+            self._asked[state.lineage, stages_of(state)] = None
         if EXACT in self.numbered.values():  # every number is told apart, so that none is too far
             return ghost.key(snapshot.states, NO_LAP, NO_LAP)
         return ghost.key(snapshot.states, self.laps)

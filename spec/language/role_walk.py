@@ -27,6 +27,7 @@ from sm90_verify.spec.language.handles import unyieldable
 from sm90_verify.spec.language.joined import joined
 from sm90_verify.spec.language.pipeline import Pipeline, started
 from sm90_verify.spec.language.places import Watcher, innermost_user_place, next_within, user_place, yielding_place
+from sm90_verify.spec.language.snapshot import Frames, always_other
 from sm90_verify.spec.model.kernel import Node, Threads
 from sm90_verify.spec.model.tick import Tick
 from sm90_verify.spec.ptx import operations as op
@@ -37,6 +38,8 @@ from sm90_verify.spec.ptx.phase import Phase
 MAX_LOCATIONS = 50_000
 MAX_STEPS = 500_000
 """Operations of all runs of a role together: each answer of a poll is followed by a run of its own, from the start."""
+MAX_TURNS = 2_500
+"""Iterations of one loop in a run, all of which differ. Rings of 3, 5, 7 and 8 stages come back after 1,680."""
 
 
 class _Known(BaseException):
@@ -95,6 +98,7 @@ class RoleWalk:
         self.tokens: dict[str, op.Token] = {}
         self.pending_heads: list[Hashable] = []
         self.past_head = False
+        self.turns: dict[Hashable, list[Frames]] = {}
         self.made: list[tuple[op.Operation, Source]] = []
         self.edge: Hashable = None
         self.idle_heads = self.loops = self.cursor = 0
@@ -305,6 +309,7 @@ class RoleWalk:
                 self._enter(known)
                 raise _Known
             self.pending_heads.append(key)
+            self._turn((loop, entry), stack[0], user_place(frame, self.where))
         if not bounded:
             return True
         self.source = user_place(frame, self.where)
@@ -316,3 +321,16 @@ class RoleWalk:
         if not more:
             self.ended[loop] = None
         return bool(more)
+
+    def _turn(self, loop: Hashable, frames: Frames, place: Source) -> None:
+        """Ends a loop that never comes back to where it has been, and says why."""
+        before = self.turns.setdefault(loop, [])
+        before.append(frames)
+        if len(before) < MAX_TURNS or self.closing.counted:  # where the number is used, its period may be any
+            return
+        what = f"a loop without end that has not come back to where it was in {MAX_TURNS} iterations"
+        how = "check one number of iterations (trips=8, --trips 8)"
+        if names := always_other(before):
+            what = f"{what}: the value of {' and '.join(map(repr, names))} never recurs"
+            how = f"use the number that self.loop() gives, or count modulo what matters, or {how}"
+        raise SpecError(f"{what}; {how}", place)

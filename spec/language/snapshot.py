@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import (
     BuiltinMethodType,
     CellType,
+    CodeType,
     FrameType,
     FunctionType,
     GeneratorType,
@@ -16,7 +17,7 @@ from types import (
     ModuleType,
     NoneType,
 )
-from typing import Any
+from typing import Any, TypeAlias
 
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.language.handles import Array, Barrier, Tile, Word
@@ -35,6 +36,10 @@ _GONE_THROUGH: tuple[Any, ...] = (range(1), range(1 << 64), [], (), "", "\xff", 
 ITERATORS = frozenset((*(type(iter(one)) for one in _GONE_THROUGH), enumerate, zip))
 """Iterators that tell by __reduce__ what they go through, itself and no copy, and how far they are."""
 _DATA = frozenset((bool, int, str, bytes, float, NoneType))
+
+
+Frames: TypeAlias = tuple[tuple[CodeType, int, tuple[tuple[str, Hashable], ...]], ...]
+"""Where each frame is, and the names and values of its variables."""
 
 
 class Plumbing:
@@ -65,11 +70,11 @@ class Snapshot:
     functions: set[int] = field(default_factory=set)
     again: dict[int, tuple[int, object]] = field(default_factory=dict)
 
-    def of(self, frame: FrameType | None) -> Hashable:
+    def of(self, frame: FrameType | None) -> Frames:
         """The role's frames from this one on, and what is in their variables. Raises Unreadable for a variable that
         holds anything whose future cannot be read off.
         """
-        stack = []
+        stack: list[tuple[CodeType, int, tuple[tuple[str, Hashable], ...]]] = []
         while frame is not None and frame.f_code is not BELOW:
             place = Source(frame.f_code.co_filename, frame.f_lineno)
             names = sorted(frame.f_locals)
@@ -243,6 +248,15 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.of)
+
+
+def always_other(snapshots: Sequence[Frames]) -> list[str]:
+    """The variables that have had another value in each of these snapshots of a stack."""
+    had: dict[str, set[Hashable]] = {}
+    for frames in snapshots:
+        for name, value in (pair for frame in frames for pair in frame[2]):
+            had.setdefault(name, set()).add(value)
+    return [name for name, values in had.items() if len(values) == len(snapshots)]
 
 
 def contents(cell: CellType) -> tuple[Any, ...]:
