@@ -49,6 +49,8 @@ class Does(Pipeline):
                     yield self.a.read(tag=1)
                 case "w":
                     yield self.o.write()
+                case "F":
+                    yield self.fence_proxy_async()
                 case _:
                     yield self.cp_wait(int(letter))
 
@@ -112,6 +114,13 @@ def found(pipeline: Pipeline) -> set[str]:
         ("ana", "w", 32, {"race"}),
         # it goes through the generic proxy
         ("an", "wm", 32, {"missing-fence"}),
+        ("an", "wfm", 32, set()),
+        ("an", "fwm", 32, {"missing-fence"}),
+        ("anF", "wm", 32, {"missing-fence"}),
+        ("anF", "wfm", 32, set()),
+        ("ac0Fnr", "wm", 64, set()),
+        ("anbN", "vfwm", 32, set()),  # the later arrival tells of both
+        ("an", "fm", 32, {"race", "missing-fence"}),
     ],
 )
 def test_cp_async_arrive(does: str, reader: str, count: int, properties: set[str]) -> None:
@@ -127,7 +136,6 @@ def test_a_phase_that_nobody_has_seen(does: str, count: int) -> None:
 @pytest.mark.parametrize(
     ("pipeline", "engine", "why"),
     [
-        (Does(does="an", reader="wfm"), "search", "whether a proxy fence comes in between is not followed"),
         (Does(does="an", reader="wa"), "order", "arrivals that follow cp.asyncs come at any time"),
         (Does(does="nnnn", reader="", count=128), "search", "3 or more arrivals"),
     ],

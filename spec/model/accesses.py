@@ -91,12 +91,15 @@ class Bystander:
 
 
 class Flight(NamedTuple):
-    """Bulk copies of one `kind` into one buffer: `busy` while one of them has not landed."""
+    """Bulk copies of one `kind` into one buffer, or what cp.asyncs of a grid access that arrivals of that kind follow:
+    `busy` while one of them has not landed.
+    """
 
     access: Access
     busy: Expr
     name: str
     kind: object = None
+    grid: int = 0
 
 
 def in_locations(counter: Field, locations: Iterable[int]) -> Expr:

@@ -13,9 +13,9 @@ from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.words import unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effect_parts import Copies
+from sm90_verify.spec.ptx.effect_parts import Copies, TriggeredArrivals
 from sm90_verify.spec.ptx.effects import Effects
-from sm90_verify.spec.ptx.expr import TRUE, Expr, Lit, all_of, any_of, is_false
+from sm90_verify.spec.ptx.expr import TRUE, Expr, Lit, all_of, any_of, is_false, where
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.needs import FOUND
 from sm90_verify.spec.ptx.step import Updates, Way
@@ -41,9 +41,19 @@ def triggered(v: Variables, signals: Signals, names: set[str]) -> Iterator[Actio
         way = signals.triggered(arrivals)
         checks = tuple(check_of(part, arrivals.barrier) for part in way.illegal if not is_false(part.when))
         text = "arrive" + (f" x{arrivals.threads}" if arrivals.threads != 1 else "")
-        updates = (*way.updates, (counter.name, counter - 1))
+        updates = (*way.updates, (counter.name, counter - 1), *_over(v))
         name = unlike(f"{COPIES} {counter.name} {text}", names)
         yield Action(name, "", text, arrivals.barrier, None, None, counter != 0, updates, checks, source, kind="lands")
+
+
+def _over(v: Variables) -> Iterator[tuple[str, Expr]]:
+    """Of the writes of cp.asyncs that are in progress some may be over now, and no proxy fence is after them; of those
+    that are not, more than that goes wrong.
+    """
+    for (_, write), bit in v.bare.items():
+        flights = (one for one in v.flights if one.access == write and isinstance(one.kind, TriggeredArrivals))
+        if not is_false(busy := any_of(one.busy for one in flights)):
+            yield bit.name, where(busy, Lit(1, 1), bit)
 
 
 def writes(v: Variables, effects: Effects) -> Iterator[tuple[str, Expr]]:
@@ -90,7 +100,10 @@ def _landing(
     checks = tuple(check_of(part, key.barrier) for part in step.illegal if not is_false(part.when))
     signal = signals.on("", key.barrier, step).updates
     order = [() if causality is None else causality.lands(key, step.completes, whole=whole) for whole in (False, True)]
-    landed = (*signal, *order[1], *_content(v, key.write, busy), (busy.name, Lit(0, busy.width)))
+    issuers = {role for role, _, _ in issues}
+    bare = (bit.name for (role, write), bit in v.bare.items() if role in issuers and write == key.write)
+    shown = ((name, Lit(1, 1)) for name in bare)
+    landed = (*signal, *order[1], *_content(v, key.write, busy), (busy.name, Lit(0, busy.width)), *shown)
     last: Expr = TRUE
 
     def action(kind: ActionKind, end: str, text: str, guard: Expr, updates: Updates) -> Action:

@@ -16,7 +16,11 @@ there are bits, the writes that set them and the fences are no `local` steps of 
 (engines.search.reduction).
 
 The write of a cp.async is made by the time when its group has been waited for, and a fence before that need not be
-after it: the wait sets the bit again.
+after it: the wait sets the bit again. What st.async writes, and cp.asyncs that an arrival follows, is made when the
+bytes land or the arrival comes; that a fence of their own thread comes later in its program does not put it after them.
+So such a write (`late`) has a bit wherever there are fences, and the landing, or the arrival, sets it again. That is
+taken in every order with the fences of roles, but for bytes that land on a balanced barrier, which the reduced search
+may put off until somebody stands at it: then more fences come before them, so that no fewer bits are set.
 
 A tensormap goes by the same argument, with two fences on the way: the release of who has written it, and after that
 the acquire of who uses it (MAPPED). By write X and user there is a variable: X makes it 1, a release by the writer of X
@@ -35,6 +39,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx import effect_parts
+from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import Expr, Field, Lit, where
 from sm90_verify.spec.ptx.groups import Held
@@ -62,10 +67,8 @@ Known: TypeAlias = Callable[[str, Shown], Expr] | None
 
 def bare_writes(kernel: Kernel) -> list[tuple[str, Access]]:
     """The writes that have a bit: some async access is to their bytes, their role lets others go on without a fence
-    after them, and another role has fences.
+    after them, and another role has fences; or they are late, and any role has.
     """
-    if kernel.rules.strict:
-        return []
     fencing = {program.name for program in kernel.programs if any(shows_accesses(node) for node in program.nodes)}
     wanting = dict.fromkeys(
         access
@@ -74,9 +77,15 @@ def bare_writes(kernel: Kernel) -> list[tuple[str, Access]]:
         for access in effects_of(node.operation).accesses
         if access.wants_fence
     )
-    found: dict[tuple[str, Access], None] = {}
+    found = {
+        (program.name, access): None
+        for program in kernel.programs
+        for node in program.nodes
+        for access in late(node.operation)
+        if fencing and any(access.overlaps(other) for other in wanting)
+    }
     for program in kernel.programs:
-        if fencing <= {program.name}:
+        if fencing <= {program.name} or kernel.rules.strict:
             continue
         for node in program.nodes:
             if effects_of(node.operation).lets_go_on or not node.successors:
@@ -87,6 +96,16 @@ def bare_writes(kernel: Kernel) -> list[tuple[str, Access]]:
                     if any(access.overlaps(other) for other in wanting)
                 )
     return list(found)
+
+
+def late(operation: op.Operation | None) -> list[Access]:
+    """Generic writes that are over only when something without a program says so: bytes that land, or an arrival."""
+    does = effects_of(operation)
+    tracked = () if does.triggers is None else does.triggers.tracks
+    return [
+        *(one.write for one, _ in does.lands if one.write.proxy == "generic"),
+        *(one for one in tracked if one.write),
+    ]
 
 
 def shows_accesses(node: Node) -> bool:

@@ -8,6 +8,7 @@ order, is a function of where it is (Held.tracked); how many have not been made 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.accesses import Flight, in_locations
@@ -16,7 +17,7 @@ from sm90_verify.spec.model.flow import blocks_inside
 from sm90_verify.spec.model.kernel import Kernel, Program
 from sm90_verify.spec.ptx.effect_parts import TriggeredArrivals
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.expr import Field, all_of, any_of
+from sm90_verify.spec.ptx.expr import Field, all_of, any_of, is_false
 from sm90_verify.spec.ptx.memory import Access
 
 
@@ -40,18 +41,23 @@ def flights_of(
     counters: Mapping[str, Field],
     triggers: Mapping[TriggeredArrivals, tuple[Field, Source]],
     arrivals: TriggeredArrivals,
+    grid_of: Callable[[int], int],
 ) -> Iterator[Flight]:
     """What is in progress until the arrivals have been made. counters: of the roles, where they are; triggers: how many
-    arrivals have not been made.
+    arrivals have not been made. grid_of: by CTA.
     """
-    for access in arrivals.tracks:
-        places = [(counters[program.name], _copying(program, arrivals, access)) for program in programs]
+    by_grid: dict[int, list[Program]] = {}
+    for program in programs:
+        by_grid.setdefault(grid_of(program.me.number), []).append(program)
+    for access, (grid, mine) in product(arrivals.tracks, by_grid.items()):
+        places = [(counters[program.name], _copying(program, arrivals, access)) for program in mine]
         busy = any_of(
             all_of((in_locations(counter, where), *(triggers[one][0] != 0 for one in later)))
             for counter, found in places
             for later, where in found.items()
         )
-        yield Flight(access, busy, access.object, arrivals)
+        if not is_false(busy):
+            yield Flight(access, busy, access.object, arrivals, grid)
 
 
 def _copying(

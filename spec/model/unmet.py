@@ -20,11 +20,11 @@ from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import Check
-from sm90_verify.spec.model.proxies import Bare, Edited, told_by_place
+from sm90_verify.spec.model.proxies import Bare, Edited, late, told_by_place
 from sm90_verify.spec.model.state_checks import check_of
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effect_parts import Copies
+from sm90_verify.spec.ptx.effect_parts import Copies, TriggeredArrivals
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import TRUE, Expr, any_of, is_false
 from sm90_verify.spec.ptx.groups import IDLE
@@ -114,6 +114,9 @@ class Unmet:
         role, effects, others = program.name, effects_of(node.operation), self._others(program)
         kinds = {access: key for key, _ in effects.lands for access in key.accesses}
         others, ended = self._in_and_before(program, others)
+        mine = self.kernel.launch.grid_of(program.me.number)
+        tracked = {one: isinstance(one.kind, TriggeredArrivals) and one.grid < mine for one in self.v.flights}
+        flights, over = ([one for one, before in tracked.items() if before == wanted] for wanted in (False, True))
         bare, edited = self._of_grids(program, before=False)
         bare_before, edited_before = self._of_grids(program, before=True)
         for access in effects.accesses:
@@ -121,7 +124,8 @@ class Unmet:
                 yield from self.causality.race_checks(program, access)
             seen = others if self.causality is None else []
             yield from own_checks(role, access, node.held)
-            yield from race_checks(role, access, seen, self.v.flights, kinds.get(access))
+            yield from race_checks(role, access, seen, flights, kinds.get(access))
+            yield from self._unless_complete(race_checks(role, access, (), over, kinds.get(access)))
             if self.causality is None:
                 yield from self._unless_complete(race_checks(role, access, ended, ()))
             if access.space != "global" and access.cta != program.me.number and access not in kinds:
@@ -156,14 +160,14 @@ class Unmet:
             yield TRIGGERED.unmet(many, most=MOST_TRIGGERED, barrier=arrivals.barrier)
 
     def _unfollowed(self, access: Access) -> str | None:
-        """A buffer that something writes through the generic proxy and at a time of its own, which the access wants a
-        fence after; without any fence there is none in between either.
+        """A buffer that st.async writes, which the access wants a fence after, where operations order less than all
+        that came before; without any fence there is none in between either.
         """
-        if not access.wants_fence or not self.fences:
+        if not access.wants_fence or not self.fences or self.causality is None:
             return None
-        stored = (key.write for key in self.v.copies if key.write.proxy == "generic")
-        copied = (one for arrivals in self.v.triggers for one in arrivals.tracks if one.write)
-        return next((one.object for one in (*stored, *copied) if one.overlaps(access)), None)
+        return next(
+            (one.object for _, _, node in self.v.nodes() for one in late(node.operation) if one.overlaps(access)), None
+        )
 
     def _others(self, program: Program) -> list[Bystander]:
         return [other for name, other in self.bystanders.items() if name != program.name]

@@ -93,7 +93,7 @@ class Variables:
         self._plan_bare()
         self.triggers = triggers_of(kernel, self.new)
         for one in self.triggers:
-            self.flights += flights_of(self.programs, self.counters, self.triggers, one)
+            self.flights += flights_of(self.programs, self.counters, self.triggers, one, kernel.launch.grid_of)
         self._plan_meetings()
         self._plan_shared()
         self.free = registers_of(self.nodes(), self.new)

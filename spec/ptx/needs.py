@@ -98,7 +98,7 @@ both in a scope that has the other thread (9.7.13.4).
 FENCE_FOLLOWED = Need(
     "limit",
     "{role} starts {access}, and st.async, or a cp.async that triggers an arrival, writes {object}: whether a proxy "
-    "fence comes in between is not followed",
+    "fence comes in between is not followed where operations order less than all that came before",
 )
 """They go through the generic proxy and land at any time: a fence of their own thread does not cover them."""
 FOUND = Need("stale-read", "{role} reads {object} for {tag!r} and finds other data in it")

@@ -116,7 +116,65 @@ class ArrivesForItself(Pipeline):
         yield self.empty[at].arrive(me.threads)
 
 
+class FencedByOthers(Pipeline):
+    """The arrival that follows the copies tells the consumer, and somebody else than the producer fences.
+
+    by_the_consumer: or by a helper that gives the stage on. early: before the fencing role has waited for the copies.
+    """
+
+    by_the_consumer = True
+    early = False
+    full = barrier(arrivals=32)
+    go = barrier(arrivals=32)
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def producer(self, me):
+        yield self.a.cp_async(tag=1)
+        yield self.full.cp_async_arrive(me.threads, noinc=True)
+
+    @role(warps=1)
+    def helper(self, me):
+        if not self.early:
+            yield self.full.wait(0)
+        if not self.by_the_consumer:
+            yield self.fence_proxy_async()
+        yield self.go.arrive(me.threads)
+
+    @role(warpgroups=1)
+    def consumer(self):
+        if self.by_the_consumer and self.early:
+            yield self.fence_proxy_async()
+        yield self.go.wait(0)
+        yield self.full.wait(0)
+        if self.by_the_consumer and not self.early:
+            yield self.fence_proxy_async()
+        yield self.a.mma(tag=1)
+        yield self.mma_wait(0)
+
+
+class ReadByTheGridBefore(Pipeline):
+    """The grid before may still copy from where this one writes, until it has been waited for."""
+
+    waits = True
+    memory = tile(bytes=64, slots=1, space="global")
+    a = tile(bytes=64, slots=1)
+    full = barrier(arrivals=32, slots=1)
+
+    @role(warps=1)
+    def first(self, me):
+        yield self.a.cp_async(source=self.memory)
+        yield self.full.cp_async_arrive(me.threads, noinc=True)
+
+    @role(warps=1, grid=1)
+    def second(self):
+        if self.waits:
+            yield self.grid_wait()
+        yield self.memory.write()
+
+
 GOOD = CopiedForTheMma(fences=True)
+FENCED = (FencedByOthers(), FencedByOthers(by_the_consumer=False))
 RINGS = (ArrivesForItself(), ArrivesForItself(noinc=False, ordinary=True), ArrivesForItself(ordinary=True, count=64))
 CASES = [
     (
@@ -137,5 +195,18 @@ CASES = [
     ("cp.async, not waited for", CopiedForTheMma(waits=False), {"race": "a", "missing-fence": "a"}, (GOOD,)),
     ("cp.async, one group too few", OneGroupTooFew(), {"race": "a["}, (OneGroupTooFew(pending=0),)),
     ("cp.async, not committed", OneGroupTooFew(pending=0, commits=False), {"race": "a["}, (OneGroupTooFew(pending=0),)),
+    ("cp.async, fenced before the wait", FencedByOthers(early=True), {"missing-fence": "a"}, FENCED),
+    (
+        "cp.async, fenced by a helper that does not wait",
+        FencedByOthers(early=True, by_the_consumer=False),
+        {"missing-fence": "a"},
+        FENCED,
+    ),
+    (
+        "cp.async, grid not waited for",
+        ReadByTheGridBefore(waits=False),
+        {"race": "memory"},
+        (ReadByTheGridBefore(),),
+    ),
     ("cp.async, source overwritten", SourceOverwritten(), {"race": "source"}, (SourceOverwritten(waits=True),)),
 ]
