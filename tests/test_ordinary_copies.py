@@ -97,6 +97,7 @@ class Stores(Pipeline):
     there = 1
     how = "read"
     full = barrier(arrivals=1)
+    go = barrier(arrivals=128)
     a = tile(bytes=64)
 
     @role(warpgroups=1)
@@ -104,11 +105,15 @@ class Stores(Pipeline):
         if me.cta == 0:
             signals = self.full.on(self.there)
             yield self.a.on(1).store_async(signals=signals, bytes=self.bytes, pieces=self.pieces)
+            if self.how == "fence in flight":
+                yield self.fence_proxy_async()
+            yield self.go.on(1).arrive(me.threads)
         else:
             yield self.full.arrive_expect_tx(self.bytes)
             if self.how == "fence early":
                 yield self.fence_proxy_async()
             yield self.full.wait(0)
+            yield self.go.wait(0)
             if self.how == "fence":
                 yield self.fence_proxy_async()
             yield self.a.read() if self.how == "read" else self.a.mma()
@@ -155,7 +160,30 @@ def test_a_fence_after_the_bytes_have_landed(pieces: int, reduced: bool) -> None
     """9.7.9.12: it is performed in the generic proxy, so that a wgmma on the bytes wants a fence after they landed."""
     assert violated(Stores(how="mma", pieces=pieces), reduced=reduced) == ["missing-fence"]
     assert violated(Stores(how="fence early", pieces=pieces), reduced=reduced) == ["missing-fence"]
+    assert violated(Stores(how="fence in flight", pieces=pieces), reduced=reduced) == ["missing-fence"]
     assert violated(Stores(how="fence", pieces=pieces), reduced=reduced) == []
+
+
+def test_what_the_grid_before_copies_is_over_once_it_has_been_waited_for() -> None:
+    class Follows(Pipeline):
+        waits = True
+        memory = tile(bytes=64, slots=1, space="global")
+        a = tile(bytes=64, slots=1)
+        full = barrier(arrivals=32, slots=1)
+
+        @role(warps=1)
+        def first(self, me):
+            yield self.a.cp_async(source=self.memory)
+            yield self.full.cp_async_arrive(me.threads, noinc=True)
+
+        @role(warps=1, grid=1)
+        def second(self):
+            if self.waits:
+                yield self.grid_wait()
+            yield self.memory.write()
+
+    assert violated(Follows()) == []
+    assert violated(Follows(waits=False)) == ["race"]
 
 
 def test_order_says_that_it_does_not_know_of_the_fence() -> None:

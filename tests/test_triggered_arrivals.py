@@ -118,6 +118,7 @@ def found(pipeline: Pipeline) -> set[str]:
         ("an", "fwm", 32, {"missing-fence"}),
         ("anF", "wm", 32, {"missing-fence"}),
         ("anF", "wfm", 32, set()),
+        ("anFr", "wm", 64, {"missing-fence"}),  # the fence is before what the consumer does, but not after the copies
         ("ac0Fnr", "wm", 64, set()),
         ("anbN", "vfwm", 32, set()),  # the later arrival tells of both
         ("an", "fm", 32, {"race", "missing-fence"}),
