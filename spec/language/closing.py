@@ -81,6 +81,12 @@ class Closing:
         if more:
             raise StartAgain
 
+    def look_as_closely_as(self, other: Closing) -> bool:
+        """Whether that is more closely than before."""
+        more = {stages: asked for stages, asked in other.numbered.items() if asked > self.numbered.get(stages, 0)}
+        self.numbered.update(more)
+        return bool(more)
+
     def count_used(self) -> None:
         """Somebody asks for the number of an iteration; until then loops close as if it did not exist."""
         if not self.counted:

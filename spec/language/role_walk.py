@@ -62,14 +62,15 @@ class RoleWalk:
         self.todo: list[tuple[tuple[Hashable, ...], int]] = [((), -1)]
 
     def trace(self, tick: Tick) -> tuple[Node, ...]:
+        """The program; a role can be traced again, once its numbers are looked at more closely."""
         self.tick = tick
+        self.nodes, self.holds, self.todo = [], [], [((), -1)]
+        self.closing.places.clear()
         try:
             while self.todo:
                 answers, node = self.todo.pop(0)
                 self._run(list(answers), node)
         except StartAgain:
-            self.nodes, self.holds, self.todo = [], [], [((), -1)]
-            self.closing.places.clear()
             return self.trace(tick)
         finally:
             object.__setattr__(self.pipeline, "_tracer", None)

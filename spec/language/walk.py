@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sm90_verify.spec.errors import SpecError, place_of, place_of_class
 from sm90_verify.spec.language.choices import agreed
+from sm90_verify.spec.language.closing import Closing
 from sm90_verify.spec.language.declarations import is_own
 from sm90_verify.spec.language.instances import instances
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -56,17 +57,27 @@ def trace(pipeline: Pipeline, tick: Tick = unheard) -> Kernel:
 
 def _programs(pipeline: Pipeline, watch: Watcher | None, tick: Tick) -> Iterator[Program]:
     """The instances of all roles. A role that does not take `me` does the same in all of a CTA, unless the kernel has
-    tiles in registers: these are each program's own.
+    tiles in registers: these are each program's own. All instances of a role close their loops as late as the one that
+    looks most closely at its numbers, so that their places tell the same of how far they are.
     """
     apart = any(region.space == "registers" for region in pipeline.layout.regions)
-    known: dict[tuple[int, int], tuple[Node, ...]] = {}
+    walks: dict[tuple[int, int, str], RoleWalk] = {}
+    nodes: dict[tuple[int, int, str], tuple[Node, ...]] = {}
+    looked: dict[int, Closing] = {}
+    found = []
     for declaration, me, label in instances(pipeline):
         walk = RoleWalk(pipeline, declaration, me, watch)
-        key = id(declaration), me.number
-        nodes = () if apart or "me" in walk.takes else known.get(key, ())
-        nodes = known[key] = nodes or walk.trace(tick)
+        key = id(declaration), me.number, me.name if apart or "me" in walk.takes else ""
+        if key not in walks:
+            walks[key], nodes[key] = walk, walk.trace(tick)
+            looked.setdefault(id(declaration), Closing(watch)).look_as_closely_as(walk.closing)
+        found.append((declaration, me, label, key))
+    for key, walk in walks.items():
+        if walk.closing.look_as_closely_as(looked[key[0]]):
+            nodes[key] = walk.trace(tick)
+    for declaration, me, label, key in found:
         home = pipeline._launch.home(me.number)
-        yield Program(me.name, me, _in_turn(nodes, me, pipeline), label, home, place_of(declaration.body))
+        yield Program(me.name, me, _in_turn(nodes[key], me, pipeline), label, home, place_of(declaration.body))
 
 
 def _in_turn(nodes: tuple[Node, ...], me: Threads, pipeline: Pipeline) -> tuple[Node, ...]:
