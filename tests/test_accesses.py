@@ -11,6 +11,7 @@ from sm90_verify.spec.model.accesses import (
     fence_checks,
     in_locations,
     needing_fence,
+    own_checks,
     race_checks,
     stale_check,
 )
@@ -48,7 +49,7 @@ def test_where_a_role_is(where):
 def conflicts(mine, *spots):
     """Where somebody else stands who conflicts with an access, and what is said of it there."""
     other = Bystander("other", AT, tuple(spots))
-    checks = race_checks("me", mine, IDLE, [other], [])
+    checks = race_checks("me", mine, [other], [])
     assert other.conflict(mine) is other.conflict(mine)
     return [(places(check.when), check.because, [places(where) for where, _ in check.cases]) for check in checks]
 
@@ -80,27 +81,27 @@ def test_what_a_relaxed_arrival_has_left_unordered_conflicts():
 
 def test_a_race_with_ones_own_asynchronous_access():
     held = touched(access(), kind="mma")
-    (check,) = race_checks("me", access(write=True), held, [], [])
+    (check,) = own_checks("me", access(write=True), held)
     assert check.when is TRUE and check.property == "race" and "of its own" in check.because
-    assert race_checks("me", access(), held, [], []) == []
-    assert race_checks("me", access(write=True), touched(access()), [], []) == []
+    assert own_checks("me", access(), held) == []
+    assert own_checks("me", access(write=True), touched(access())) == []
 
 
 def test_a_race_with_a_copy_in_flight():
     copy = access(write=True, proxy="async")
     flight = Flight(copy, BUSY, "a", "kind")
-    (check,) = race_checks("me", access(), IDLE, [], [flight])
+    (check,) = race_checks("me", access(), [], [flight])
     assert check.when is BUSY and not check.halts and "still writing a" in check.because
-    assert race_checks("me", access(16, 32), IDLE, [], [flight]) == []
-    assert [one.halts for one in race_checks("me", copy, IDLE, [], [flight], "kind")] == [True]
-    assert [one.halts for one in race_checks("me", copy, IDLE, [], [flight], "other kind")] == [False]
+    assert race_checks("me", access(16, 32), [], [flight]) == []
+    assert [one.halts for one in race_checks("me", copy, [], [flight], "kind")] == [True]
+    assert [one.halts for one in race_checks("me", copy, [], [flight], "other kind")] == [False]
     anonymous = Flight(copy, BUSY, "a")
-    assert [one.halts for one in race_checks("me", copy, IDLE, [], [anonymous])] == [False]
+    assert [one.halts for one in race_checks("me", copy, [], [anonymous])] == [False]
 
 
 def test_a_copy_that_is_never_in_flight_is_no_race():
     for never in (FALSE, Lit(0, 1)):
-        assert race_checks("me", access(), IDLE, [], [Flight(access(write=True), never, "a")]) == []
+        assert race_checks("me", access(), [], [Flight(access(write=True), never, "a")]) == []
 
 
 def fences(mine, held=IDLE, spots=(NOWHERE,), strict=False):

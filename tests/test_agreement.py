@@ -17,7 +17,7 @@ from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import LIMIT, Machine
 
-DEEPEST = 10
+DEEPEST = 7
 """Programs with longer schedules are compared up to their shortest violation only."""
 BROKEN = [pytest.param(case.broken, id=case.id) for case in CASES if case.broken is not None]
 
