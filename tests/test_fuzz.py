@@ -22,7 +22,7 @@ FACTS = [
     ((("arm", 0, 0), ("wait", 0, 0)), 1, set()),
     ((("expect", 0, 2**20 - 1), ("expect", 0, 1)), 1, {"tx-count"}),
     ((("complete", 0, 2**20 - 1), ("complete", 0, 1)), 1, {"tx-count"}),
-    ((("complete", 0, 2**20 - 1),), 1, set()),
+    ((("complete", 0, 2**20 - 1), ("expect", 0, 2**20 - 1)), 1, set()),
 ]
 
 

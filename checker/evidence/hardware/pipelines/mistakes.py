@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from sm90_verify.engines.search.explore import explore
@@ -100,15 +101,22 @@ class Mistake:
 
     def predict(self) -> MistakePrediction:
         """Of every schedule, as far as STATES go; raises SpecError if nothing was found and not all were visited."""
-        pipeline = self.pipeline()
-        machine = compile_kernel(trace(pipeline))
-        found = explore(machine, limit=STATES)
-        if not found.violations and not found.complete:
-            found = explore(machine, limit=4 * STATES, reduced=True)
-        if not found.violations and not found.complete:
+        found = _predicted(self.model, (*self.parameters.items(), *self.more.items()))
+        if found is None:
             raise SpecError(f"{self.label}: {STATES} states are too few")
-        deadlock = found.violations.get("deadlock")
-        return MistakePrediction(tuple(found.violations), deadlock.stuck if deadlock else ())
+        return found
+
+
+@cache
+def _predicted(model: Callable[..., Pipeline], parameters: tuple[tuple[str, Any], ...]) -> MistakePrediction | None:
+    machine = compile_kernel(trace(model(**dict(parameters))))
+    found = explore(machine, limit=STATES)
+    if not found.violations and not found.complete:
+        found = explore(machine, limit=4 * STATES, reduced=True)
+    if not found.violations and not found.complete:
+        return None
+    deadlock = found.violations.get("deadlock")
+    return MistakePrediction(tuple(found.violations), deadlock.stuck if deadlock else ())
 
 
 # ---------------------------------------------------------------- all of them
