@@ -143,7 +143,7 @@ MOST = 3_000
 
 SAID = {
     "waits": ("wait ", "wait.", "try_wait ", "test_wait "),
-    "signals": ("arrive", "bar.", "barrier.cluster.arrive"),
+    "signals": ("arrive", "cp.async.mbarrier.arrive", "bar.", "barrier.cluster.arrive"),
     "loop": ("next iteration",),
     "lands": ("land",),
 }

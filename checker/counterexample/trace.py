@@ -185,6 +185,8 @@ def step_of(machine: Machine, action: Action, changed: dict[str, str]) -> TraceS
     copy = machine.landing(action)
     kind: StepKind = "lands"
     things: tuple[str, ...] = () if copy is None else (copy.buffer,)
+    if copy is None:  # an arrival that follows cp.asyncs
+        kind, things = "signals", (action.object,)
     if action.location is not None:
         place = next(role.locations[action.location] for role in machine.roles if role.name == action.role)
         kind, things = _kind(place), place.things
