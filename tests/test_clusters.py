@@ -13,7 +13,7 @@ from sm90_verify.engines.check import check
 from sm90_verify.engines.order import order
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.recordings.lower import lower
-from sm90_verify.result import UNDETERMINED, VIOLATED
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile, word
@@ -233,6 +233,31 @@ def test_a_hand_made_kernel_reaches_no_other_cluster():
         validate(replace(kernel, programs=(wrong, *others)), annotated=True)
     with pytest.raises(SpecError, match="come before"):
         validate(replace(kernel, programs=(replace(first, me=replace(first.me, before=2)), *others)), annotated=True)
+
+
+class ElectsInTheSecondCluster(Pipeline):
+    """A warp of one cluster has an elected thread, and __syncwarp() of its own."""
+
+    clusters = 2
+    meets = True
+    x = tile(bytes=16, slots=1)
+
+    @role(threads=32, clusters=(0,))
+    def first(self):
+        yield self.x.write()
+
+    @role(threads=32, split=(1, 31), clusters=(1,))
+    def second(self, me):
+        if me.leader:
+            yield self.x.write(tag=1)
+        if self.meets:
+            yield self.warp_sync()
+        yield self.x.read(tag=1)
+
+
+@pytest.mark.parametrize("meets", [True, False])
+def test_a_barrier_of_a_split_warp_belongs_to_the_cluster_of_its_role(meets):
+    assert check(ElectsInTheSecondCluster(meets=meets), engine="search").verdict == (PROVED if meets else VIOLATED)
 
 
 OPERATIONS = st.sampled_from(

@@ -31,7 +31,7 @@ def _clusters(v: Variables) -> Iterable[ClusterInfo]:
         met = meeting_of(program, node.operation)
         of.update(dict.fromkeys((program.home, program.peers, *([] if met is None else [met])), block))
     roles = {program.name: launch.block(program.me.number) for program in v.programs}
-    owner = {one.name: roles[one.role] if one.role else of.get(one.of, -1) for one in v.all}
+    owner = {one.name: roles.get(one.role, of.get(one.of, -1)) for one in v.all}
     for block in range(launch.blocks):
         mine = tuple(name for name, where in roles.items() if where == block)
         yield ClusterInfo(block // launch.clusters, mine, tuple(name for name in owner if owner[name] == block))

@@ -80,6 +80,60 @@ class DispatchWord(Pipeline):
         yield self.word.read(value=7 if self.same or me.index else 8)
 
 
+class DispatchWordOfAnother(Pipeline):
+    """One warp writes the dispatch word, and the others read it: writer and readers do not race, since all of them have
+    one value, but a reader may come first and find what was there before.
+
+    meets: the readers wait for the writer.
+    """
+
+    meets = False
+    word = tile(bytes=16, slots=1)
+
+    @role(warps=1)
+    def writer(self):
+        yield self.word.write(value=7)
+        yield self.named_arrive(1, 96)
+
+    @role(warps=1, copies=2)
+    def reader(self):
+        if self.meets:
+            yield self.named_sync(1, 96)
+        yield self.word.read(value=7)
+        if not self.meets:
+            yield self.named_sync(1, 96)
+
+
+class AddsInAnyOrder(Pipeline):
+    """Two atomic exchanges do not race, but which of them is last, and what is found then, nobody knows.
+
+    orders: the second one waits for the first.
+    """
+
+    orders = False
+    first = barrier(arrivals=1)
+    done = barrier(arrivals=2)
+    word = tile(bytes=16, slots=1)
+
+    @role(warps=1)
+    def one(self):
+        yield self.word.red(tag="one")
+        yield self.first.arrive()
+        yield self.done.arrive()
+
+    @role(warps=1)
+    def two(self):
+        if self.orders:
+            yield self.first.wait(0)
+        yield self.word.red(tag="two")
+        yield self.done.arrive()
+
+    @role(warps=1)
+    def reader(self):
+        yield self.done.wait(0)
+        yield self.word.read(tag="two")
+
+
 class DispatchWordThatChanges(Pipeline):
     """The word is written again with another value, while another warp may still read the first."""
 
@@ -142,6 +196,8 @@ CASES = [
     ),
     ("sum-too-early", ReadsWhatOthersAddTo(meets=False), {"race": "total"}, (ReadsWhatOthersAddTo(),)),
     ("dispatch-differs", DispatchWord(same=False), {"race": "word", "stale-read": "word"}, (DispatchWord(),)),
+    ("dispatch-read-early", DispatchWordOfAnother(), {"stale-read": "word"}, (DispatchWordOfAnother(meets=True),)),
+    ("exchanges-in-any-order", AddsInAnyOrder(), {"stale-read": "word"}, (AddsInAnyOrder(orders=True),)),
     (
         "dispatch-changes",
         DispatchWordThatChanges(meets=False),

@@ -151,6 +151,25 @@ def look_back(run: Progress, role: int, use: Use) -> None:
                 _missing_fence(run, role, use, other, number, spans, known)
         if use.write or number not in plan.taken:
             _must_have_landed(run, role, use, number)
+    for number in plan.unharmed[use.bytes]:
+        for other, spans in state.regions[number].items():
+            if other != role:
+                _may_differ(run, role, use, other, number, spans)
+
+
+def _may_differ(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans) -> None:
+    """Two accesses that do not race may not be ordered either: if they leave different data, or one is a read that must
+    find some, then what is found is not the same in all schedules.
+    """
+    plan, known = run.plan, run.state.clock[role][other]
+    mine, differs = plan.moves[role][run.state.at[role]], False
+    if known <= spans.write:
+        theirs = plan.moves[other][run.node_of(other, spans.wrote)]
+        differs = mine.leaves != theirs.leaves if use.write else bool(mine.wants) and not mine.settled
+    if differs or (use.write and known <= spans.read and (other, number) in plan.unsettled):
+        because = f"nothing orders {describe(use.access)} and an access of the same bytes that it does not race with"
+        begun = spans.wrote if differs else spans.began
+        _consequences(run, role, use, other, begun, because, astray=True)
 
 
 def _access_at(run: Progress, role: int, event: int, number: int, *, write: bool | None = None) -> Access:
@@ -191,15 +210,19 @@ def _race(run: Progress, role: int, use: Use, other: int, number: int, spans: Sp
     _consequences(run, role, use, other, begun, because)
 
 
-def _consequences(run: Progress, role: int, use: Use, other: int, begun: int, because: str) -> None:
-    """Where a race is decided the other way round, a read may find other data, and a fence may come too late."""
+def _consequences(
+    run: Progress, role: int, use: Use, other: int, begun: int, because: str, *, astray: bool = False
+) -> None:
+    """Where two accesses come the other way round, a read may find other data, and a fence may come too late. astray:
+    a read that comes after both.
+    """
     run.raced = True
     object, move = use.access.object, run.plan.moves[role][run.state.at[role]]
     after = join(run.publish(role), run.clock_at(other, begun))
     for thing in move.things:
         after[run.roles + thing] += 1
     step = (other, run.node_of(other, begun))
-    run.suspect("stale-read", because, object, after, step)
+    run.suspect("stale-read", because, object, after, step, astray=astray)
     run.suspect("missing-fence", because, object, after, step)
     run.suspect("stale-read", because, object, run.now(role), (role, run.state.at[role]))
 

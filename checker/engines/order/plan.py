@@ -83,6 +83,8 @@ class Move:
     forgot: Numbers = ()
     parts: tuple[Move, ...] = ()
     """Of an arrival at several CTAs, one for each."""
+    settled: bool = False
+    """It reads what its role has written just before: whoever writes the same there changes nothing of that."""
 
     def standing(self, node: Node) -> Move:
         """The same operation at another location."""
@@ -149,7 +151,8 @@ class Plan:
     """The whole program. A clock has a component per role, then one per mbarrier, then one per meeting, then again one
     per role (`fenced`).
 
-    near: by region, the regions that share bytes with it, itself included, less those with which it never conflicts;
+    near: by region, the regions that share bytes with it, itself included, less those with which it never conflicts,
+    which are unharmed; unsettled: (role, region) of reads that must find data and are not settled;
     taken: regions from which copies are taken. maps: regions that share bytes with a tensormap that is used.
     homes: the roles of each CTA. endless: some role can come back to where it was;
     forever: even if every trip count is finite. loop: the trip count left open.
@@ -160,6 +163,8 @@ class Plan:
     barriers: tuple[BarrierUse, ...]
     meetings: tuple[MeetingUse, ...]
     near: tuple[tuple[int, ...], ...]
+    unharmed: tuple[tuple[int, ...], ...]
+    unsettled: frozenset[tuple[int, int]]
     taken: frozenset[int]
     maps: frozenset[int]
     homes: tuple[tuple[int, ...], ...]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from sm90_verify.engines.order.plan import BarrierUse, Left, MeetingUse, Move, Numbers, Plan, Use, has_cycle
+from sm90_verify.engines.order.settled import settle, unsettled
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.contents import extents, left_by
 from sm90_verify.spec.model.flow import just_waited, meeting_of
@@ -83,7 +84,8 @@ class _Planner:
             for node in program.nodes:
                 self._note(number, program, node)
         moves = tuple(tuple(self._role(program)) for program in self.programs)
-        near = self._near()
+        settle(self.programs, moves)
+        near, unharmed = self._near()
         endless = any(
             target <= index
             for program in self.programs
@@ -97,6 +99,8 @@ class _Planner:
             tuple(self.barriers),
             tuple(self.meetings.values()),
             near,
+            unharmed,
+            unsettled(moves),
             frozenset(number for key, number in self.regions.items() if key[4] == TAKEN),
             frozenset(
                 one for role in moves for move in role for use in move.uses if use.map for one in near[use.bytes]
@@ -296,19 +300,22 @@ class _Planner:
         key = (access.object, (access.space, access.cta), access.start, access.stop, how, told)
         return self.regions.setdefault(key, len(self.regions))
 
-    def _near(self) -> tuple[tuple[int, ...], ...]:
+    def _near(self) -> tuple[tuple[Numbers, ...], tuple[Numbers, ...]]:
+        """By region, the regions that share bytes with it: those with which it conflicts, and those with which it does
+        not, although one of the two is written.
+        """
         near: list[list[int]] = [[] for _ in self.regions]
+        unharmed: list[list[int]] = [[] for _ in self.regions]
         ordered = sorted(self.regions.items(), key=lambda item: item[0][1:5])
         for index, ((_, space, _, stop, _, mine), one) in enumerate(ordered):
-            if mine is None or not mine.unharmed_by(mine):
-                near[one].append(one)
+            (near if mine is None or not mine.unharmed_by(mine) else unharmed)[one].append(one)
             for (_, where, start, _, _, theirs), other in ordered[index + 1 :]:
                 if where != space or start >= stop:
                     break
-                if mine is None or theirs is None or not mine.unharmed_by(theirs):
-                    near[one].append(other)
-                    near[other].append(one)
-        return tuple(tuple(sorted(numbers)) for numbers in near)
+                found = near if mine is None or theirs is None or not mine.unharmed_by(theirs) else unharmed
+                found[one].append(other)
+                found[other].append(one)
+        return tuple(tuple(sorted(one)) for one in near), tuple(tuple(sorted(one)) for one in unharmed)
 
 
 def _wants(effects: Effects) -> tuple[tuple[Access, Hashable], ...]:

@@ -135,9 +135,11 @@ class Progress(ABC):
         self.diverged = self.diverged or because
         self.fail(property, because, object, reached, step, beyond=beyond, astray=True)
 
-    def suspect(self, property: str, because: str, object: str, reached: Clock, step: tuple[int, int]) -> None:
-        """What a race may lead to."""
-        self._keep(Failure(property, because, object, tuple(reached), step, certain=False))
+    def suspect(
+        self, property: str, because: str, object: str, reached: Clock, step: tuple[int, int], *, astray: bool = False
+    ) -> None:
+        """What a race may lead to; astray: perhaps only later on."""
+        self._keep(Failure(property, because, object, tuple(reached), step, certain=False, astray=astray))
 
     def _keep(self, failure: Failure) -> None:
         alike = [
