@@ -89,8 +89,21 @@ def of_access(operation: op.Touch | op.Store, near: Neighbours) -> Iterator[Vari
         yield Variation("kind", "an ordinary write", _ordinary)
     if isinstance(operation, op.Store) and operation.destination is not None and operation.destination.strong:
         yield Variation("kind", "an ordinary store", _ordinary)
+    if isinstance(operation, op.Touch) and operation.into is not None:
+        for text, move in other_buffers(operation.into.object, near):
+            yield Variation("buffer", f"{text} for the accumulator", _into_another(near, move), wide=True)
     if isinstance(operation, op.Touch) and operation.kind == "mma":
         yield with_fields("commit", "closed" if not operation.commit else "left open", commit=not operation.commit)
+
+
+def _into_another(near: Neighbours, move: ToNeighbour) -> Rewrite:
+    """A wgmma that accumulates in other registers of its role."""
+
+    def rewrite(one: op.Operation) -> tuple[op.Operation, ...]:
+        assert isinstance(one, op.Touch)
+        return (one if one.into is None else replace(one, into=near.moved(one.into, move(one.into.object))),)
+
+    return rewrite
 
 
 def _ordinary(one: op.Operation) -> tuple[op.Operation, ...]:

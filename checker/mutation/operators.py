@@ -9,10 +9,11 @@ from typing import TypeAlias, assert_never
 from sm90_verify.mutation.copies import of_access, of_load
 from sm90_verify.mutation.neighbours import Neighbours
 from sm90_verify.mutation.objects import in_next_cta, other_barrier
+from sm90_verify.mutation.ordinary import of_copying
 from sm90_verify.mutation.starts import flipped
 from sm90_verify.mutation.stream import POSTPONE, SWAP, Rewrite, default_answer, has_answer
 from sm90_verify.mutation.variation import Variation, changed, with_fields
-from sm90_verify.mutation.words import of_fence, of_word
+from sm90_verify.mutation.words import of_fence, of_word, weaker
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import (
     BULK_ALIGNMENT,
@@ -36,7 +37,8 @@ Varied: TypeAlias = (
     | op.NamedSync
     | op.Setmaxnreg
     | op.ClusterArrive
-    | op.TriggeredArrive
+    | op.Copying
+    | op.Griddepcontrol
     | op.Init
     | op.Choose
     | op.MapFence
@@ -81,8 +83,11 @@ def _of_its_own(operation: Varied, near: Neighbours) -> Iterator[Variation]:
                 yield with_fields("registers", f"{change:+}", registers=operation.registers + change)
         case op.ClusterArrive():
             yield with_fields("kind", "relaxed" if operation.release else "release", release=not operation.release)
-        case op.TriggeredArrive():
-            yield with_fields("kind", "counted" if operation.noinc else ".noinc", noinc=not operation.noinc)
+        case op.TriggeredArrive() | op.CpAsync() | op.StoreAsync():
+            yield from of_copying(operation, near)
+        case op.Griddepcontrol():
+            other_kind = "wait" if operation.kind == "launch_dependents" else "launch_dependents"
+            yield with_fields("kind", other_kind, kind=other_kind)
         case op.Init() | op.Choose():
             yield from _of_others(operation)
         case op.WordLoad() | op.WordStore() | op.Atom() | op.Spin():
@@ -119,6 +124,7 @@ def _of_wait(wait: op.Wait, near: Neighbours) -> Iterator[Variation]:
         yield Variation("blocking", "the answer taken for False", lambda one: (one,), lambda one, answer: False)
         other = "test_wait" if wait.kind == "try_wait" else "try_wait"
         yield with_fields("kind", other, kind=other)
+    yield from weaker(wait)
     if not isinstance(wait.phase, op.Token):
         yield Variation("parity", "", lambda one: (flipped(one),), wide=True)
         yield from other_barrier(wait.barrier, near)
@@ -132,11 +138,22 @@ def _of_arrive(arrive: op.Arrive) -> Iterator[Variation]:
     for kind in ("arrive", "drop", "no_complete"):
         if kind != arrive.kind and not (kind == "no_complete" and arrive.expect is not None):
             yield with_fields("kind", f"{arrive.kind} -> {kind}", kind=kind)
+    yield from weaker(arrive)
+    if arrive.also:
+        yield with_fields("mask", "the first CTA alone", also=())
+        yield Variation("mask", "without the first CTA", _without_first, wide=True)
     if arrive.expect is not None and arrive.kind == "arrive":
         yield Variation("order", "expect_tx, then arrive", in_two_steps)
         yield Variation("order", "arrive, then expect_tx", lambda one: in_two_steps(one)[::-1])
         yield Variation("kind", "arrive without expect_tx", lambda one: (changed(one, expect=None),), wide=True)
         yield from _of_bytes(arrive.expect, "expect")
+
+
+def _without_first(one: op.Operation) -> tuple[op.Operation, ...]:
+    """An arrival at the other ones of several CTAs."""
+    assert isinstance(one, op.Arrive) and one.also
+    (barrier, cta), *also = one.also
+    return (replace(one, barrier=barrier, cta=cta, also=tuple(also)),)
 
 
 def _counting(before: int, after: int) -> Rewrite:

@@ -1,4 +1,4 @@
-"""Mutations of operations on words and of fences: a weaker order, a narrower scope, another value."""
+"""Mutations of order and scope, of words, mbarriers and fences, and of the values of words."""
 
 from __future__ import annotations
 
@@ -42,6 +42,16 @@ def of_fence(fence: op.ThreadFence | op.MapFence | op.CopyMap) -> Iterator[Varia
     """Another scope."""
     for scope in WIDER[: WIDER.index(fence.scope)]:
         yield with_fields("sem", f"scope {fence.scope} -> {scope}", scope=scope)
+
+
+def weaker(on: op.Arrive | op.Wait) -> Iterator[Variation]:
+    """Where the instruction on an mbarrier names a scope: relaxed, and a narrower one."""
+    if not on.scope:
+        return
+    if on.sem != "relaxed":
+        yield with_fields("sem", f"{on.sem} -> relaxed", sem="relaxed")
+    for scope in WIDER[: WIDER.index(on.scope)]:
+        yield with_fields("sem", f"scope {on.scope} -> {scope}", scope=scope)
 
 
 def _of_value(on: op.OnWord) -> Iterator[Variation]:

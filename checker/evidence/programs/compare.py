@@ -103,7 +103,7 @@ def _decided(subject: Subject, proof: float) -> _Decided:
     outcome = order(subject.whole)
     found = [
         *_of_search(machine, every, reduced),
-        *_of_order(outcome, machine, set(every.violations)),
+        *_of_order(outcome, machine, every),
         *(_of_proof(machine, set(every.violations), proof) if proof else ()),
     ]
     said = outcome.verdict if outcome.plan is not None else ""
@@ -134,15 +134,15 @@ def _of_search(machine: Machine, every: Exploration, reduced: Exploration) -> It
         yield f"reduced search: {sorted(reduced.violations) or PROVED}, and not {sorted(violated) or PROVED}"
 
 
-def _of_order(said: Outcome, machine: Machine, violated: set[str]) -> Iterator[str]:
-    shown = set(confirm(said, machine))
+def _of_order(said: Outcome, machine: Machine, every: Exploration) -> Iterator[str]:
+    shown, violated = set(confirm(said, machine)), set(every.violations)
     for property in sorted(shown - violated):
         yield f"order: {property} is violated"
     for property in sorted(violated - shown):
         if said.verdict_on(property) == PROVED:
             yield f"order: {property} is proved"
     for failure in said.failures:
-        if failure.certain and failure.property not in shown:
+        if failure.certain and failure.property not in shown and not every.halted:
             yield f"order: no schedule shows {said.describe(failure)}"
 
 
