@@ -173,6 +173,29 @@ class ReadByTheGridBefore(Pipeline):
         yield self.memory.write()
 
 
+class OverwrittenInFlight(Pipeline):
+    """A bulk copy goes over bytes that a cp.async of the thread may still write: the fence before it does not cover
+    what is not complete.
+
+    waits: for the cp.async, before the fence.
+    """
+
+    waits = False
+    full = barrier(arrivals=1)
+    a = tile(bytes=16)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.a.cp_async()
+        yield self.cp_commit()
+        if self.waits:
+            yield self.cp_wait(0)
+        yield self.fence_proxy_async()
+        yield self.full.arrive_expect_tx(16)
+        yield self.a.load(signals=self.full)
+        yield self.full.wait(0)
+
+
 GOOD = CopiedForTheMma(fences=True)
 FENCED = (FencedByOthers(), FencedByOthers(by_the_consumer=False))
 RINGS = (ArrivesForItself(), ArrivesForItself(noinc=False, ordinary=True), ArrivesForItself(ordinary=True, count=64))
@@ -207,6 +230,12 @@ CASES = [
         ReadByTheGridBefore(waits=False),
         {"race": "memory"},
         (ReadByTheGridBefore(),),
+    ),
+    (
+        "cp.async, overwritten in flight",
+        OverwrittenInFlight(),
+        {"race": "a", "missing-fence": "a"},
+        (OverwrittenInFlight(waits=True),),
     ),
     ("cp.async, source overwritten", SourceOverwritten(), {"race": "source"}, (SourceOverwritten(waits=True),)),
 ]

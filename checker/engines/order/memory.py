@@ -46,7 +46,7 @@ def access(run: Progress, role: int, move: Move) -> None:
             state.raw[role][use.bytes] = None
             if not run.plan.kernel.rules.strict:
                 if use.write:
-                    spans.raw_write = spans.raw_wrote = event
+                    spans.raw_write, spans.raw_wrote = end, event
             elif use.write:
                 spans.raw_write = NEVER
             else:
@@ -231,7 +231,7 @@ def _missing_fence(run: Progress, role: int, use: Use, other: int, number: int, 
     strict = run.plan.kernel.rules.strict
     wrote = known <= spans.raw_write or not strict
     started = (spans.wrote if wrote else spans.began) if strict else spans.raw_wrote
-    begun = started if strict else spans.raw_write
+    begun = started if strict or spans.raw_write == NEVER else spans.raw_write
     names, earlier = run.plan.programs, _access_at(run, other, started, number, write=wrote)
     about = {"other": names[other].name, "earlier": earlier.object, "role": names[role].name}
     mine = describe(use.access)

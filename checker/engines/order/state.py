@@ -163,8 +163,9 @@ class MeetingState:
 @dataclass(slots=True)
 class Spans:
     """One role's accesses of one region: when the last write, the last read, and the last that was left without release
-    end (NEVER: they have not); wrote, began: when the last write and read began. raw_write, raw_read: the last generic
-    write; with `strict`, when the role has fenced the last one, and read (NEVER: it has not). -1 if there is none.
+    end (NEVER: they have not); wrote, began: when the last write and read began. raw_write, raw_read: when the last
+    generic write ends; with `strict`, when the role has fenced the last one, and read (NEVER: it has not). -1 if there
+    is none.
     """
 
     write: int = -1
