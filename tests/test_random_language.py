@@ -17,7 +17,7 @@ from sm90_verify.evidence.programs import __main__ as command
 from sm90_verify.evidence.programs import compare as comparing
 from sm90_verify.evidence.programs.compare import compare
 from sm90_verify.evidence.programs.generate import random_program
-from sm90_verify.evidence.programs.program import Handle, Program, RoleOf, Step, Text, pipeline_of, written
+from sm90_verify.evidence.programs.program import Handle, RandomProgram, RoleOf, Statement, Text, pipeline_of, written
 from sm90_verify.evidence.programs.run import compare_all, forms
 from sm90_verify.python_file import load_classes
 from sm90_verify.spec.errors import SpecError
@@ -25,12 +25,12 @@ from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.ptx import operations as op
 
 X, B = Handle("x"), Handle("b")
-EARLY = Program(
+EARLY = RandomProgram(
     (),
     (("x", "tile(bytes=16)"), ("b", "barrier(arrivals=1)")),
     (
-        RoleOf("warps=1", (Step("write", X, (("value", 7),)), Step("arrive", B))),
-        RoleOf("warps=1", (Step("read", X, (("value", 7),)), Step("wait", B, (("", 0),)))),
+        RoleOf("warps=1", (Statement("write", X, (("value", 7),)), Statement("arrive", B))),
+        RoleOf("warps=1", (Statement("read", X, (("value", 7),)), Statement("wait", B, (("", 0),)))),
     ),
 )
 """A read that does not race with the write of its value, and may come before it."""
@@ -71,12 +71,14 @@ def test_a_seed_gives_the_same_program_again_and_its_text_is_a_file_for_verify_s
 
 
 def test_the_text_says_loops_around_tests_and_what_follows_an_answer():
-    inner = Step("atom", Handle("w", "[0]"), (("", "add"),), cases=(("== 1", (Step("mma_wait", None, (("", 0),)),)),))
-    steps = (
-        Step("try_wait", Handle("b", "[at]", "1"), (("", Text("at.phase")),), until="== True"),
-        Step("choose", None, (("", "c"), ("", 0), ("", 1)), cases=(("== 0", (inner,)), ("== 1", ()))),
+    inner = Statement(
+        "atom", Handle("w", "[0]"), (("", "add"),), cases=(("== 1", (Statement("mma_wait", None, (("", 0),)),)),)
     )
-    text, lines = written(Program((("stages", 2),), (), (RoleOf("warps=1", steps, True),)))
+    steps = (
+        Statement("try_wait", Handle("b", "[at]", "1"), (("", Text("at.phase")),), until="== True"),
+        Statement("choose", None, (("", "c"), ("", 0), ("", 1)), cases=(("== 0", (inner,)), ("== 1", ()))),
+    )
+    text, lines = written(RandomProgram((("stages", 2),), (), (RoleOf("warps=1", steps, True),)))
     assert text.splitlines()[-8:] == [
         "    def r0(self, at):",
         "        while not ((yield self.b[at].on(1).try_wait(at.phase)) == True):",
@@ -115,22 +117,22 @@ def test_z3_is_held_to_the_same():
 @pytest.mark.parametrize("name", ["refused", "undetermined"])
 def test_what_has_no_answer_is_counted(name):
     texts = {
-        "refused": (RoleOf("warps=1", (Step("mma", X),)),),
-        "undetermined": (RoleOf("warps=1", (Step("read", X),) * (comparing.MOST_OPERATIONS + 2)),),
+        "refused": (RoleOf("warps=1", (Statement("mma", X),)),),
+        "undetermined": (RoleOf("warps=1", (Statement("read", X),) * (comparing.MOST_OPERATIONS + 2)),),
     }
     assert compare(EARLY._replace(roles=texts[name])).answer == name
 
 
 def test_operations_count_where_they_are_executed():
     """The read behind a wait that never passes is not in the count."""
-    stuck = EARLY._replace(roles=(RoleOf("warps=1", (Step("wait", B, (("", 0),)), Step("read", X))),))
+    stuck = EARLY._replace(roles=(RoleOf("warps=1", (Statement("wait", B, (("", 0),)), Statement("read", X))),))
     found = compare(stuck)
     taken = [step for line, step in written(stuck).steps.items() if line in found.taken]
     assert (found.answer, [one.verb for one in taken]) == ("violated", [])
 
 
 def test_forms_name_what_is_particular():
-    step = Step("arrive", Handle("b", "", "1"), (("", 2), ("sem", "relaxed"), ("ctas", (0, 1))))
+    step = Statement("arrive", Handle("b", "", "1"), (("", 2), ("sem", "relaxed"), ("ctas", (0, 1))))
     assert list(forms(EARLY, step)) == [
         "barrier.arrive",
         "barrier.arrive, of another CTA",

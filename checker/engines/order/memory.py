@@ -147,7 +147,9 @@ def look_back(run: Progress, role: int, use: Use) -> None:
             if other != role and (known <= begun[0] or (use.write and known <= begun[1])):
                 _race(run, role, use, other, number, spans, known)
             fenced = known if strict else clock[plan.fenced + other]
-            if use.asynchronous and (fenced <= spans.raw_write or (strict and use.write and known <= spans.raw_read)):
+            # what another role has in flight is a race already, and counts as if it had been made at once
+            made = spans.raw_wrote if spans.raw_write == NEVER and other != role and not strict else spans.raw_write
+            if use.asynchronous and (fenced <= made or (strict and use.write and known <= spans.raw_read)):
                 _missing_fence(run, role, use, other, number, spans, known)
         if use.write or number not in plan.taken:
             _must_have_landed(run, role, use, number)

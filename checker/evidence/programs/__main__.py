@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sm90_verify.evidence.programs.generate import random_program
 from sm90_verify.evidence.programs.program import written
-from sm90_verify.evidence.programs.run import Tally, compare_all
+from sm90_verify.evidence.programs.run import LanguageTally, compare_all
 
 ANSWERS = ("proved", "violated", "undetermined", "refused")
 
@@ -33,12 +33,12 @@ def main() -> int:
             print(f"# seed {seed}\n{written(random_program(seed)).text}")
         return 0
 
-    def tell(seed: int, so_far: Tally) -> None:
+    def tell(seed: int, so_far: LanguageTally) -> None:
         if (seed + 1 - first) % 500 == 0:
             print(f"{seed + 1 - first} programs, {len(so_far.disagreements)} disagreements", file=sys.stderr)
             keep(so_far, seed + 1)
 
-    def keep(tally: Tally, before: int) -> None:
+    def keep(tally: LanguageTally, before: int) -> None:
         if options.file:
             Path(options.file).write_text(json.dumps(tally.values(first, before), indent=1) + "\n", encoding="utf-8")
 
@@ -49,7 +49,7 @@ def main() -> int:
     return int(bool(tally.disagreements))
 
 
-def lines(tally: Tally) -> Iterator[str]:
+def lines(tally: LanguageTally) -> Iterator[str]:
     """What is printed: disagreements first, then counts by operation and answer, and the sum."""
     for one in tally.disagreements[:20]:
         yield one + "\n"

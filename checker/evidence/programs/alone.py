@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from sm90_verify.evidence.programs.author import SIZE, Actor, Author
-from sm90_verify.evidence.programs.program import Step, Text
+from sm90_verify.evidence.programs.program import Statement, Text
 from sm90_verify.evidence.programs.uses import WARPGROUP
 
 Scene: TypeAlias = Callable[[Author, Actor, Actor], None]
@@ -104,7 +104,7 @@ def _token(author: Author, one: Actor, other: Actor) -> None:
     if author.ring and one.copies > 1:
         one.does("warp_sync")
         return
-    one.asks((("is not None", (Step("wait", b, (("", Text(_GOT)),)),)),), "arrive", b)
+    one.asks((("is not None", (Statement("wait", b, (("", Text(_GOT)),)),)),), "arrive", b)
 
 
 _GOT = "got"
@@ -134,7 +134,7 @@ def _registers(author: Author, one: Actor, other: Actor) -> None:
 def _parts(author: Author, one: Actor, other: Actor) -> None:
     """The elected thread of a split role writes, and the others read."""
     x = author.mine(author.tile(), one)
-    elected = (Step("write", x, (("tag", 1),)),)
+    elected = (Statement("write", x, (("tag", 1),)),)
     one.does("warp_sync")
     one.steps[-1] = one.steps[-1]._replace(cases=(("is None and me.leader", elected),))
     one.does("warp_sync")
@@ -176,7 +176,7 @@ def _ticket(author: Author, one: Actor, other: Actor) -> None:
     count, mine = author.word(4), (author.in_global(), author.in_global())
     scope = "gpu" if author.apart(one, other) or author.chance(0.5) else "cluster"
     for number, actor in enumerate((one, other)):
-        then = (Step("read", author.see(mine[1 - number], actor, actor), (("tag", 1 - number),)),)
+        then = (Statement("read", author.see(mine[1 - number], actor, actor), (("tag", 1 - number),)),)
         actor.does("write", author.see(mine[number], actor, actor), tag=number)
         kind = author.random.choice(("add", "add", "inc"))
         actor.asks(

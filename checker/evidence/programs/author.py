@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from sm90_verify.evidence.programs.program import Handle, Program, RoleOf, Step, Text, Value
+from sm90_verify.evidence.programs.program import Handle, RandomProgram, RoleOf, Statement, Text, Value
 
 SIZE = 16
 """Bytes of a buffer, unless it is a tensormap."""
@@ -21,7 +21,7 @@ class Actor:
     grid: int = 0
     copies: int = 1
     split: tuple[int, ...] = ()
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Statement] = field(default_factory=list)
 
     @property
     def all_threads(self) -> int:
@@ -29,14 +29,19 @@ class Actor:
 
     def does(self, verb: str, on: Handle | None = None, *places: Value, **keywords: Value) -> None:
         given = (*(("", one) for one in places), *keywords.items())
-        self.steps.append(Step(verb, on, given))
+        self.steps.append(Statement(verb, on, given))
 
     def repeats(self, until: str, verb: str, on: Handle, *places: Value, **keywords: Value) -> None:
         self.does(verb, on, *places, **keywords)
         self.steps[-1] = self.steps[-1]._replace(until=until)
 
     def asks(
-        self, cases: tuple[tuple[str, tuple[Step, ...]], ...], verb: str, on: Handle, *places: Value, **keywords: Value
+        self,
+        cases: tuple[tuple[str, tuple[Statement, ...]], ...],
+        verb: str,
+        on: Handle,
+        *places: Value,
+        **keywords: Value,
     ) -> None:
         self.does(verb, on, *places, **keywords)
         self.steps[-1] = self.steps[-1]._replace(cases=cases)
@@ -145,8 +150,8 @@ class Author:
         """All roles of its cluster."""
         return [one for one in self.actors if not self.apart(one, actor)]
 
-    def program(self) -> Program:
-        return Program(
+    def program(self) -> RandomProgram:
+        return RandomProgram(
             tuple(self.settings.items()),
             tuple(self.declared.items()),
             tuple(RoleOf(_said(self, one), tuple(one.steps), self.ring) for one in self.actors),

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from random import Random
 from typing import TypeAlias
 
-from sm90_verify.evidence.programs.program import Handle, Program, Step, Text, Value
+from sm90_verify.evidence.programs.program import Handle, RandomProgram, Statement, Text, Value
 
 Path: TypeAlias = tuple[int, ...]
 """To a step: its role, its place there, and by turns the case and the place in it."""
-Steps: TypeAlias = tuple[Step, ...]
+Steps: TypeAlias = tuple[Statement, ...]
 
 WORDS: dict[str, tuple[str, ...]] = {
     "sem": ("relaxed", "acquire", "release", "acq_rel", "weak"),
@@ -55,13 +55,13 @@ OTHERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def changed(random: Random, program: Program, changes: int) -> Program:
+def changed(random: Random, program: RandomProgram, changes: int) -> RandomProgram:
     for _ in range(changes):
         program = _changed(random, program)
     return program
 
 
-def _changed(random: Random, program: Program) -> Program:
+def _changed(random: Random, program: RandomProgram) -> RandomProgram:
     paths = [(number, *path) for number, role in enumerate(program.roles) for path in _paths(role.steps)]
     if not paths:
         return program
@@ -92,7 +92,7 @@ def _changed(random: Random, program: Program) -> Program:
             return _put(program, path, (stray, step))
 
 
-def _with_verb(step: Step, verb: str) -> Step:
+def _with_verb(step: Statement, verb: str) -> Statement:
     """The same arguments, as far as the other verb takes them."""
     given = [(name, value) for name, value in step.given if name not in ("value", "among")]
     if verb in (
@@ -117,9 +117,9 @@ def _with_verb(step: Step, verb: str) -> Step:
     return step._replace(verb=verb, given=tuple(given), cases=step.cases if verb in ("try_wait", "read") else ())
 
 
-def _with_argument(random: Random, program: Program, step: Step) -> Step:
+def _with_argument(random: Random, program: RandomProgram, step: Statement) -> Statement:
     """One of its arguments is another one, or is left out; or it is done to another object, or in another CTA."""
-    choices: list[Step] = []
+    choices: list[Statement] = []
     if step.on is not None:
         choices += [step._replace(on=one) for one in _other_handles(random, program, step.on)]
     for index, (name, value) in enumerate(step.given):
@@ -138,12 +138,12 @@ def _with_argument(random: Random, program: Program, step: Step) -> Step:
     return random.choice(choices) if choices else step
 
 
-def _missing(step: Step, **more: Value) -> Iterator[tuple[str, Value]]:
+def _missing(step: Statement, **more: Value) -> Iterator[tuple[str, Value]]:
     known = {name for name, _ in step.given}
     return ((name, value) for name, value in more.items() if name not in known)
 
 
-def _other_handles(random: Random, program: Program, handle: Handle) -> list[Handle]:
+def _other_handles(random: Random, program: RandomProgram, handle: Handle) -> list[Handle]:
     found = []
     like = [name for name, text in program.declared if name != handle.name and name[0] == handle.name[0]]
     like = [name for name in like if _slots(program, name) == _slots(program, handle.name)]
@@ -156,13 +156,13 @@ def _other_handles(random: Random, program: Program, handle: Handle) -> list[Han
     return found
 
 
-def _slots(program: Program, name: str) -> str:
+def _slots(program: RandomProgram, name: str) -> str:
     """What its declaration says besides its numbers, which decides how it is named in a role."""
     text = dict(program.declared)[name]
     return text.partition("slots=")[2] + text[:5]
 
 
-def _others(random: Random, program: Program, step: Step, name: str, value: Value) -> list[Value | None]:
+def _others(random: Random, program: RandomProgram, step: Statement, name: str, value: Value) -> list[Value | None]:
     role = name or (BY_PLACE.get(step.verb, "") if isinstance(value, str) else "")
     if role in WORDS:
         return [random.choice([one for one in WORDS[role] if one != value])]
@@ -195,7 +195,7 @@ def _paths(steps: Steps) -> Iterator[Path]:
                 yield (index, number, *path)
 
 
-def _at(program: Program, path: Path) -> Step:
+def _at(program: RandomProgram, path: Path) -> Statement:
     steps = program.roles[path[0]].steps
     step = steps[path[1]]
     for number, index in zip(path[2::2], path[3::2], strict=True):
@@ -203,7 +203,7 @@ def _at(program: Program, path: Path) -> Step:
     return step
 
 
-def _put(program: Program, path: Path, instead: Steps) -> Program:
+def _put(program: RandomProgram, path: Path, instead: Steps) -> RandomProgram:
     roles = list(program.roles)
     roles[path[0]] = roles[path[0]]._replace(steps=_put_into(roles[path[0]].steps, path[1:], instead))
     return program._replace(roles=tuple(roles))

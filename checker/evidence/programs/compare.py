@@ -16,7 +16,7 @@ from sm90_verify.engines.search.exploration import Exploration, is_undetermined
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.search.packed import PackedMachine, pack
 from sm90_verify.engines.search.searching import Search
-from sm90_verify.evidence.programs.program import Program, pipeline_of, written
+from sm90_verify.evidence.programs.program import RandomProgram, pipeline_of, written
 from sm90_verify.result import PROVED, VIOLATED
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.language.walk import trace
@@ -47,7 +47,7 @@ class Compared:
     contradictions: tuple[str, ...] = ()
 
 
-def compare(program: Program, proof: float = 0.0) -> Compared:
+def compare(program: RandomProgram, proof: float = 0.0) -> Compared:
     """Holds all engines to the search of every schedule; Z3 too, if it may take so many seconds."""
     try:
         kernel = trace(pipeline_of(written(program).text), _tick)

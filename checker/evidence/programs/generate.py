@@ -8,12 +8,12 @@ from sm90_verify.evidence.programs.alone import scene
 from sm90_verify.evidence.programs.author import Actor, Author
 from sm90_verify.evidence.programs.changes import changed
 from sm90_verify.evidence.programs.handoffs import handoff
-from sm90_verify.evidence.programs.program import Program, Step
+from sm90_verify.evidence.programs.program import RandomProgram, Statement
 
 WORLDS = ("cta",) * 10 + ("cluster",) * 5 + ("every",) * 2 + ("clusters",) * 2 + ("grids",)
 
 
-def random_program(seed: int) -> Program:
+def random_program(seed: int) -> RandomProgram:
     """A program of 2 or 3 roles: in one CTA, in a cluster of two, in two clusters, or in two grids."""
     random = Random(seed)
     world = random.choice(WORLDS)
@@ -72,7 +72,7 @@ def _act(author: Author) -> None:
         _scene(author)
         return
     before = [one.steps for one in author.actors]
-    options: list[list[tuple[Step, ...]]] = []
+    options: list[list[tuple[Statement, ...]]] = []
     for _ in range(2):
         for one in author.actors:
             one.steps = []
@@ -83,7 +83,7 @@ def _act(author: Author) -> None:
         cases = (("== 0", first), ("== 1", second))
         one.steps = [
             *steps,
-            *([Step("choose", None, (("", "c"), ("", 0), ("", 1)), cases=cases)] if first or second else []),
+            *([Statement("choose", None, (("", "c"), ("", 0), ("", 1)), cases=cases)] if first or second else []),
         ]
 
 

@@ -33,7 +33,7 @@ class Handle(NamedTuple):
 Value: TypeAlias = int | str | bool | tuple[int, ...] | Handle
 
 
-class Step(NamedTuple):
+class Statement(NamedTuple):
     """One operation. on: whose verb it is, None for one of the pipeline. given: its arguments by keyword, "" for those
     by place. until: it is repeated until its answer compares so ("" for an operation that is done once). cases: what
     follows, by a condition on its answer.
@@ -43,7 +43,7 @@ class Step(NamedTuple):
     on: Handle | None = None
     given: tuple[tuple[str, Value], ...] = ()
     until: str = ""
-    cases: tuple[tuple[str, tuple[Step, ...]], ...] = ()
+    cases: tuple[tuple[str, tuple[Statement, ...]], ...] = ()
 
     @property
     def call(self) -> str:
@@ -59,11 +59,11 @@ class RoleOf(NamedTuple):
     """said: the arguments of its declaration. looped: what it does is one iteration of its loop."""
 
     said: str
-    steps: tuple[Step, ...]
+    steps: tuple[Statement, ...]
     looped: bool = False
 
 
-class Program(NamedTuple):
+class RandomProgram(NamedTuple):
     """settings: parameters of the pipeline by name. declared: its barriers, buffers and words by name."""
 
     settings: tuple[tuple[str, int | str | bool], ...]
@@ -75,15 +75,15 @@ class Written(NamedTuple):
     """The text of a program, and the step that is executed at each line."""
 
     text: str
-    steps: dict[int, Step]
+    steps: dict[int, Statement]
 
 
-def written(program: Program) -> Written:
+def written(program: RandomProgram) -> Written:
     """The program as a file for `verify spec`."""
     lines = ["from sm90_verify import Pipeline, barrier, role, tile, word", "", "", f"class {NAME}(Pipeline):"]
     lines += [f"    {name} = {value!r}" for name, value in program.settings]
     lines += [f"    {name} = {text}" for name, text in program.declared]
-    steps: dict[int, Step] = {}
+    steps: dict[int, Statement] = {}
     for number, one in enumerate(program.roles):
         lines += ["", f"    @role({one.said})"]
         head, body = len(lines), list(_lines(one.steps, "        "))
@@ -96,11 +96,11 @@ def written(program: Program) -> Written:
                 steps[len(lines)] = step
         if len(lines) == head + 1:
             lines.append("        yield self.warp_sync()")
-            steps[len(lines)] = Step("warp_sync")
+            steps[len(lines)] = Statement("warp_sync")
     return Written("\n".join(lines) + "\n", steps)
 
 
-def _lines(steps: tuple[Step, ...], indent: str) -> Iterator[tuple[str, Step | None]]:
+def _lines(steps: tuple[Statement, ...], indent: str) -> Iterator[tuple[str, Statement | None]]:
     for step in steps:
         if step.until:
             yield f"{indent}while not ((yield {step.call}) {step.until}):", step

@@ -9,14 +9,14 @@ from typing import Any
 
 from sm90_verify.evidence.programs.compare import Compared, compare
 from sm90_verify.evidence.programs.generate import random_program
-from sm90_verify.evidence.programs.program import Program, Step, written
+from sm90_verify.evidence.programs.program import RandomProgram, Statement, written
 
 FORMS = ("multicast", "source", "tensormap", "ctas", "noinc", "into", "among", "value", "to")
 """Arguments that make another operation of a verb."""
 
 
 @dataclass
-class Tally:
+class LanguageTally:
     """answers: how many programs were proved, violated, undetermined or refused. operations: by operation or form of
     it, in how many programs of each answer it was executed. order: what order said, where it applies. noted: programs
     that violate what is only noted. left_out: those of which the reduction left schedules out. disagreements: the
@@ -30,7 +30,7 @@ class Tally:
     left_out: int = 0
     disagreements: list[str] = field(default_factory=list)
 
-    def add(self, seed: int, program: Program, compared: Compared) -> None:
+    def add(self, seed: int, program: RandomProgram, compared: Compared) -> None:
         self.answers[compared.answer] += 1
         self.noted += compared.noted
         self.left_out += compared.left_out
@@ -57,10 +57,10 @@ class Tally:
 
 
 def compare_all(
-    first: int, stop: int, *, proof: float = 0.0, tell: Callable[[int, Tally], None] | None = None
-) -> Tally:
+    first: int, stop: int, *, proof: float = 0.0, tell: Callable[[int, LanguageTally], None] | None = None
+) -> LanguageTally:
     """Compares the programs of the seeds from `first` to before `stop`."""
-    tally = Tally()
+    tally = LanguageTally()
     for seed in range(first, stop):
         program = random_program(seed)
         tally.add(seed, program, compare(program, proof))
@@ -69,7 +69,7 @@ def compare_all(
     return tally
 
 
-def forms(program: Program, step: Step) -> Iterator[str]:
+def forms(program: RandomProgram, step: Statement) -> Iterator[str]:
     """The operation of a step, and what is particular about it."""
     verb = step.verb
     if step.on is not None:
@@ -93,7 +93,7 @@ def forms(program: Program, step: Step) -> Iterator[str]:
             yield f"{verb}(commit=False)"
 
 
-def of_the_program(program: Program) -> Iterator[str]:
+def of_the_program(program: RandomProgram) -> Iterator[str]:
     """What the pipeline and its roles say of themselves."""
     settings = dict(program.settings)
     for name in ("cluster", "clusters", "strict", "met", "resident"):

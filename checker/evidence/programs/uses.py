@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sm90_verify.evidence.programs.author import SIZE, Actor, Author
-from sm90_verify.evidence.programs.program import Handle, Step, Value
+from sm90_verify.evidence.programs.program import Handle, Statement, Value
 
 WARPGROUP = 128
 
@@ -36,7 +36,7 @@ def _writes(author: Author, actor: Actor, data: Handle, tag: dict[str, Value], f
 def _finds(author: Author, actor: Actor, data: Handle, tag: dict[str, Value], fence: bool) -> None:
     """Goes on by what it reads."""
     private = author.mine(author.tile(), actor)
-    then = (Step("write", private, (("tag", author.numbers),)),)
+    then = (Statement("write", private, (("tag", author.numbers),)),)
     actor.asks((("== -1", then), ("!= -1", ())), "read", data, among=(-1, int(str(tag["tag"]))))
 
 
