@@ -12,7 +12,6 @@ from random_programs import programs_of, soup
 from sm90_verify.engines.check import check
 from sm90_verify.engines.order import order
 from sm90_verify.engines.search.explore import explore
-from sm90_verify.recordings.lower import lower
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.errors import SpecError
@@ -214,7 +213,6 @@ def test_clusters_have_one_trip_count_unless_the_loop_says_otherwise():
     [
         (lambda: Pairs(clusters=0), "clusters=0: use 1 or more"),
         (lambda: trace(OneCtaOfTwo(clusters=1)), "is that of cluster 1, and there are 1 clusters"),
-        (lambda: lower(trace(Pairs())), "the executor launches one cluster at a time"),
         (lambda: role(warps=1, clusters=1), "use a tuple of numbers"),
         (lambda: role(warps=1, grid=2), "use 0, or 1 for the dependent grid"),
     ],
@@ -294,3 +292,21 @@ def test_random_programs_of_two_clusters(programs, cluster, arrivals):
     outcome = order(kernel)
     if outcome.verdict != UNDETERMINED:
         assert (outcome.verdict == VIOLATED) == bool(full.violations)
+
+
+class Waves(Pipeline):
+    """Not resident unless it is said."""
+
+    resident = False
+
+    @role(warps=1)
+    def one(self):
+        yield self.cta_sync()
+
+
+def test_parameters_make_the_same_pipeline_again():
+    """Those of a launch of several clusters are left out only where they say nothing."""
+    assert "resident" not in Pairs().parameters()
+    for resident in (True, False):
+        assert Waves(resident=resident).parameters()["resident"] is resident
+        assert Waves(**Waves(resident=resident).parameters()).resident is resident

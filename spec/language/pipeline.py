@@ -153,7 +153,8 @@ class Pipeline(Verbs):
     def parameters(self) -> dict[str, Any]:
         """By name, in declaration order; those of a launch of several clusters only where they say something."""
         values = {name: getattr(self, name) for name in self.parameter_names()}
-        return {name: value for name, value in values.items() if name not in SAID or value != getattr(Pipeline, name)}
+        usual = {name: {getattr(Pipeline, name), getattr(type(self), name)} for name in SAID}
+        return {name: value for name, value in values.items() if name not in SAID or usual[name] != {value}}
 
     def value(self, parameter: Parameter) -> int:
         """A declaration's parameter as a number."""
