@@ -108,6 +108,45 @@ PTX unsigned try_parity(unsigned barrier, unsigned parity) {
   return passes;
 }
 
+// The same with .sem and .scope; and arrivals with them, on one's own barrier or on one of the cluster.
+enum Order : int { USUAL, RELAXED_CTA, RELAXED_CLUSTER, ORDERED_CTA, ORDERED_CLUSTER };
+
+#define TRY_PARITY(form) \
+  asm volatile("{\n .reg .pred p;\n mbarrier.try_wait.parity." form \
+               ".shared::cta.b64 p, [%1], %2, 1000;\n selp.u32 %0, 1, 0, p;\n}" \
+               : "=r"(passes) : "r"(barrier), "r"(parity) : "memory")
+#define ARRIVE_AS(form, where) \
+  asm volatile("mbarrier.arrive." form ".shared::" where ".b64 _, [%0], %1;" ::"r"(barrier), "r"(count) : "memory")
+
+PTX unsigned try_parity(unsigned barrier, unsigned parity, int order) {
+  unsigned passes;
+  switch (order) {
+    case RELAXED_CTA: TRY_PARITY("relaxed.cta"); break;
+    case RELAXED_CLUSTER: TRY_PARITY("relaxed.cluster"); break;
+    case ORDERED_CTA: TRY_PARITY("acquire.cta"); break;
+    default: TRY_PARITY("acquire.cluster");
+  }
+  return passes;
+}
+
+PTX void arrive(unsigned barrier, unsigned count, int order) {
+  switch (order) {
+    case RELAXED_CTA: ARRIVE_AS("relaxed.cta", "cta"); break;
+    case RELAXED_CLUSTER: ARRIVE_AS("relaxed.cluster", "cta"); break;
+    case ORDERED_CTA: ARRIVE_AS("release.cta", "cta"); break;
+    default: ARRIVE_AS("release.cluster", "cta");
+  }
+}
+
+PTX void remote_arrive(unsigned barrier, unsigned count, int order) {
+  switch (order) {
+    case RELAXED_CTA: ARRIVE_AS("relaxed.cta", "cluster"); break;
+    case RELAXED_CLUSTER: ARRIVE_AS("relaxed.cluster", "cluster"); break;
+    case ORDERED_CTA: ARRIVE_AS("release.cta", "cluster"); break;
+    default: ARRIVE_AS("release.cluster", "cluster");
+  }
+}
+
 PTX unsigned test_token(unsigned barrier, Token token) {
   unsigned passes;
   asm volatile("{\n .reg .pred p;\n mbarrier.test_wait.shared::cta.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
@@ -122,7 +161,7 @@ PTX unsigned try_token(unsigned barrier, Token token) {
   return passes;
 }
 
-// The arrival follows by itself, once all earlier cp.async of the thread are done: here there are none.
+// The arrival follows by itself, once all earlier cp.async of the thread are done.
 PTX void cp_async_arrive(unsigned barrier) {
   asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
@@ -245,6 +284,12 @@ PTX void store_tensor(const void* map, int x, int y, unsigned from) {
                "r"(y), "r"(from) : "memory");
 }
 
+// From one's own shared memory to that of a CTA of the cluster, whose barrier is signalled.
+PTX void copy_to_peer(unsigned to, unsigned from, unsigned bytes, unsigned barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "r"(from), "r"(bytes), "r"(barrier) : "memory");
+}
+
 // 32-bit sums in global memory.
 PTX void add(void* to, unsigned from, unsigned bytes) {
   asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], %2;" ::"l"(to), "r"(from),
@@ -276,7 +321,59 @@ PTX void acquire_map(const void* map) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 }
 
+// ---------------------------------------------------------------- copies by ordinary threads
+
+template <int EACH>
+PTX void cp_async(unsigned to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(EACH) : "memory");
+}
+
+PTX void cp_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+template <int PENDING>
+PTX void cp_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+PTX void cp_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// To a word of a CTA of the cluster, and to a barrier there.
+PTX void store_async(unsigned to, unsigned value, unsigned barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(value),
+               "r"(barrier) : "memory");
+}
+
+PTX void add_async(unsigned to, unsigned value, unsigned barrier) {
+  asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];" ::"r"(to),
+               "r"(value), "r"(barrier) : "memory");
+}
+
+// The generic address of an object of one's own shared memory, or of the same one in the CTA of a rank.
+PTX unsigned long long generic(unsigned address) {
+  return reinterpret_cast<unsigned long long>(__cvta_shared_to_generic(address));
+}
+
+PTX unsigned long long generic(unsigned address, unsigned rank) {
+  unsigned long long result;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(result) : "l"(generic(address)), "r"(rank));
+  return result;
+}
+
+// ---------------------------------------------------------------- grids
+
+PTX void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
+PTX void grid_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // ---------------------------------------------------------------- barriers of threads
+
+// release: or else .relaxed.
+PTX void cluster_arrive(bool release) {
+  if (release) asm volatile("barrier.cluster.arrive;" ::: "memory");
+  else asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
+
+PTX void cluster_wait() { asm volatile("barrier.cluster.wait;" ::: "memory"); }
 
 PTX void named_sync(int id, int threads) {
   asm volatile("barrier.cta.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

@@ -183,14 +183,14 @@ READERS = (
 OF_SOME = (
     "checker/evidence/hardware/recorder/conform.py",
     "checker/mutation/operators.py",
-    "checker/recordings/lower.py",
+    "checker/recordings/instructions.py",
 )
 """The modules that say something of each operation in a union of their own: what is not in it is refused there, or only
 left out, repeated and moved by mutations.
 """
 OF_KINDS = (
     "spec/ptx/effects.py",
-    "checker/recordings/lower.py",
+    "checker/recordings/instructions.py",
 )
 """The modules that say for each kind of an access what it does."""
 RECORD = '''

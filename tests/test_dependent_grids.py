@@ -303,10 +303,11 @@ def test_what_no_front_end_makes_is_refused():
     for programs in ((first, late), (replace(first, nodes=second.nodes), second)):
         with pytest.raises(SpecError, match="use one at location 0"):
             validate(replace(kernel, programs=programs), annotated=True)
-    with pytest.raises(SpecError, match="one cluster at a time"):
-        lower(kernel)
-    with pytest.raises(SpecError, match="the executor cannot do"):
-        lower(trace(Alone()))
+
+
+def test_a_grid_that_nobody_waits_for_does_not_wait_on_the_gpu():
+    (only,) = lower(trace(Alone())).roles
+    assert [one.code for one in only.instructions] == ["nothing", "write", "launch_dependents"]
 
 
 # ---------------------------------------------------------------- random programs

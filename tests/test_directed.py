@@ -12,7 +12,7 @@ from sm90_verify.cli.main import main
 from sm90_verify.gpu import record
 from sm90_verify.gpu import replay as on_gpu
 from sm90_verify.gpu.device import Gpu
-from sm90_verify.gpu.directed import wrong_data
+from sm90_verify.gpu.wrong import wrong_data
 from sm90_verify.recordings.acceptance import acceptance_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import recorded
@@ -32,7 +32,7 @@ def test_what_an_emulated_gpu_does_is_allowed(kernel):
     for pipeline in [row.kernel(**sizes) for sizes in row.record][::5]:
         plan = lower(trace(pipeline))
         done = EmulatedExecutor(plan).run(1)
-        held = acceptance_of(recorded(asdict(GPU), plan, done, record.resolution(plan.cluster)))
+        held = acceptance_of(recorded(asdict(GPU), plan, done, record.resolution(plan.kernel.launch.ctas)))
         assert held.refused == [] and held.hung == 0 and held.accepted == 1
         assert wrong_data(plan, done[0]) == ""
 

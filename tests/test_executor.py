@@ -4,25 +4,50 @@ from __future__ import annotations
 
 import re
 import subprocess
+from typing import get_args
 
 import pytest
 from needs import needs_nvcc
 
 from sm90_verify.gpu.device import sources
+from sm90_verify.recordings.instructions import COMPARISONS, KINDS, order_of
 from sm90_verify.recordings.lower import lower
-from sm90_verify.recordings.plan import CODES
+from sm90_verify.recordings.plan import CODES, CONTROL, GLOBAL, OWN, PEERS
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import WIDER
 
 
 def test_codes_are_those_of_the_kernel():
     text = (sources() / "executor.cu").read_text()
     body = text[text.index("enum Code") : text.index("};")]
-    names = [line.split(",")[0].strip() for line in body.splitlines()[1:] if "," in line]
+    names = re.findall(r"^  ([A-Z_]+),", body, re.MULTILINE)
     assert [name.lower() for name in names] == list(CODES)
+
+
+def enumerators(text, name):
+    """Of an enum of the sources, in order."""
+    (body,) = re.findall(rf"enum {name} : int {{(.*?)}}", text, re.DOTALL)
+    return re.findall(r"\w+", body)
+
+
+def test_what_the_plan_packs_is_what_the_kernel_unpacks():
+    """Places, the forms of operations on words, and .sem and .scope of those on mbarriers, by their numbers."""
+    executor, words, ptx = ((sources() / name).read_text() for name in ("executor.cu", "words.cuh", "ptx.cuh"))
+    places = enumerators(executor, "Place")
+    assert [places[number] for number in (OWN, GLOBAL, PEERS)] == ["OWN", "GLOBAL", "PEERS"]
+    assert [name.lower() for name in enumerators(words, "Kind")] == list(KINDS)
+    assert [name.lower() for name in enumerators(words, "Sem")] == list(get_args(op.Sem))
+    assert [name.removeprefix("OF_").lower()[:3] for name in enumerators(words, "Scope")] == [one[:3] for one in WIDER]
+    assert len(enumerators(words, "Comparison")) == len(COMPARISONS)
+    orders = [("acquire", ""), ("relaxed", "cta"), ("relaxed", "gpu"), ("acquire", "cta"), ("acquire", "cluster")]
+    assert [order_of(sem, "acquire", scope) for sem, scope in orders] == list(range(5))
+    names = ["USUAL", "RELAXED_CTA", "RELAXED_CLUSTER", "ORDERED_CTA", "ORDERED_CLUSTER"]
+    assert enumerators(ptx, "Order") == names
 
 
 def test_the_kernel_traps_at_a_code_or_a_count_that_it_does_not_know():
@@ -30,7 +55,7 @@ def test_the_kernel_traps_at_a_code_or_a_count_that_it_does_not_know():
     text = (sources() / "executor.cu").read_text()
     switch = text[text.index("switch (i.code) {") :]
     cases = re.findall(r"^        case ([A-Z_]+):", switch, re.MULTILINE)
-    assert sorted(name.lower() for name in cases) == sorted(CODES)
+    assert {name.lower() for name in cases} == set(CODES) - set(CONTROL)
     assert re.search(r"^        default:\n          __trap\(\);", switch, re.MULTILINE)
     groups = switch[switch.index("switch (i.a)") : switch.index("case FENCE_PROXY")]
     assert "default: __trap();" in groups
@@ -68,12 +93,10 @@ class Odd(Pipeline):
     def one(self):
         if self.what == "partial":
             yield self.named_sync(1, threads=96)
-        if self.what == "try":
-            yield self.full[0].try_wait(0)
-        if self.what == "global":
-            yield self.far[0].read()
-        if self.what == "cluster":
-            yield self.cluster_arrive()
+        if self.what == "map":
+            yield self.fence_proxy_tensormap_release()
+        if self.what == "token":
+            yield self.full[0].try_wait(0, sem="relaxed")
         if self.what == "groups":
             yield self.bulk_wait_read(8)
         if self.what == "loop":
@@ -85,9 +108,8 @@ class Odd(Pipeline):
 @pytest.mark.parametrize(
     ("what", "why"),
     [
-        ("try", "no branch"),
-        ("global", "no global memory"),
-        ("cluster", "cannot do ClusterArrive"),
+        ("map", "cannot do MapFence"),
+        ("token", "for a parity alone"),
         ("groups", "7 groups"),
         ("loop", "give a trip count"),
         ("wide", "bytes of shared memory"),
@@ -113,8 +135,11 @@ def test_warps_meet_before_what_one_of_them_does():
         ("executor.cu", []),
         ("executor.cu", ["-DRECORD"]),
         ("executor.cu", ["-DRECORD", "-DCLUSTER=2"]),
+        ("executor.cu", ["-DRECORD", "-DWORDS", "-DCLUSTER=2", "-DCTAS=4", "-DMEETS"]),
+        ("executor.cu", ["-DRECORD", "-DWORDS", "-DCTAS=2", "-DGRIDS=2"]),
         ("bulk_groups.cu", []),
         ("proxy_fences.cu", []),
+        ("accumulators.cu", []),
     ],
 )
 def test_the_kernel_compiles(tmp_path, source, macros):

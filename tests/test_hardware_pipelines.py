@@ -19,7 +19,7 @@ from sm90_verify.evidence.hardware.pipelines import shapes
 from sm90_verify.evidence.hardware.pipelines.react import MistakeReaction, contradicts, react
 from sm90_verify.evidence.hardware.pipelines.record import read_reactions, write_reactions
 from sm90_verify.gpu.device import Gpu
-from sm90_verify.gpu.directed import wrong_data
+from sm90_verify.gpu.wrong import wrong_data
 from sm90_verify.recordings.acceptance import acceptance_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from simulated import PIPELINES, Overwrites, changed, model_of, simulated
 
-from sm90_verify.gpu.directed import wrong_data
-from sm90_verify.recordings.linearise import Linearise, _written
+from sm90_verify.gpu.wrong import wrong_data
+from sm90_verify.recordings.linearise import FlyingCopy, Linearise, _landed
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.cutlass.classes import TmaAsync
@@ -130,11 +130,20 @@ def test_a_write_replaces_all_that_it_overlaps():
     def at(start, stop, cta=0):
         return Access("x", "shared", start, stop, True, "generic", cta)
 
-    content = {(0, 0, 64): 1, (0, 64, 128): 2, (1, 0, 64): 3}
-    assert _written(content, at(32, 48), 4) == {(0, 32, 48): 4, (0, 64, 128): 2, (1, 0, 64): 3}
-    assert _written(content, at(32, 80), 4) == {(0, 32, 80): 4, (1, 0, 64): 3}
-    assert _written(content, at(64, 128), 4) == {(0, 0, 64): 1, (0, 64, 128): 4, (1, 0, 64): 3}
-    assert content[0, 0, 64] == 1
+    def after(start, stop, number=4, adds=False):
+        left = _landed(content, FlyingCopy("x", "", number, at(start, stop), adds))
+        assert {key[0] for key in left} == {"shared", "global"} and left["global", 0, 0, 64] == 5
+        return {key[1:]: value for key, value in left.items() if key[0] == "shared"}
+
+    content = {("shared", 0, 0, 64): 1, ("shared", 0, 64, 128): 2, ("shared", 1, 0, 64): 3, ("global", 0, 0, 64): 5}
+    assert after(32, 48) == {(0, 32, 48): 4, (0, 64, 128): 2, (1, 0, 64): 3}
+    assert after(32, 80) == {(0, 32, 80): 4, (1, 0, 64): 3}
+    assert after(64, 128) == {(0, 0, 64): 1, (0, 64, 128): 4, (1, 0, 64): 3}
+    assert content["shared", 0, 0, 64] == 1
+    # what is added to known words is known, and what is copied from unknown ones is not
+    assert after(64, 128, adds=True) == {(0, 0, 64): 1, (0, 64, 128): 6, (1, 0, 64): 3}
+    assert after(32, 128, adds=True) == {(1, 0, 64): 3}
+    assert after(64, 128, number=-1) == {(0, 0, 64): 1, (1, 0, 64): 3}
 
 
 def run_of(**events):

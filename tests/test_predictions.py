@@ -46,7 +46,7 @@ def test_the_table_goes_on_behind_what_faults_or_hangs(tmp_path, monkeypatch):
     monkeypatch.setattr(table, "WORKER", (sys.executable, str(tmp_path / "worker.py")))
     monkeypatch.setattr(table, "PATIENCE", 1.0)
     cases = [Case("tma-async", (("stages", 1), ("trips", trips), ("bytes", 16))) for trips in range(1, 5)]
-    broken = Case("tma-async", (("stages", 1), ("trips", 1), ("peek", True)))
+    broken = Case("tma-async", (("stages", 1), ("trips", "all")))
     said = []
     rows = table.table([*cases[:2], broken, *cases[2:]], said.append)
     assert [row.prediction.verdict for row in rows] == ["proved", "proved", "refused", "proved", "proved"]
@@ -193,7 +193,7 @@ def test_a_deadlock_is_told_of_the_way_that_takes_its_schedule(monkeypatch):
     def told(*ways):
         left = list(ways)
 
-        def run(self, runs, *, limit, roles):
+        def run(self, runs, *, limit, roles, choices):
             limits.append(limit)
             return left.pop(0)
 

@@ -15,8 +15,9 @@ from sm90_verify.evidence.hardware import reactions
 from sm90_verify.evidence.hardware.cases import faults
 from sm90_verify.evidence.hardware.reactions import Prediction, Reaction, contradicts, predict, react
 from sm90_verify.evidence.hardware.table import read_table
+from sm90_verify.evidence.hardware.twins import twins
 from sm90_verify.gpu.device import Fault
-from sm90_verify.gpu.directed import wrong_data
+from sm90_verify.gpu.wrong import wrong_data
 from sm90_verify.recordings.acceptance import acceptance_of, pipeline_of
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read
@@ -32,7 +33,14 @@ UNSEEN = {
     r"bulk\.(commit|wait)_group": "a load over what a store still reads comes after it in the copy engine",
     r"swap: .* store k=0 d\.store_warp,d\.other_warps,d\.second": "the same",
     r"mainloop\.full\[1\]: the next": "the copy that is waited for lands after the one that is not",
-    r"RegistersWrittenUnderTheMma": "the executor has no registers",
+    r"RegistersWrittenUnderTheMma|AccumulatorReadInFlight|ConvertedInPlace": "the executor has no registers",
+    r"words.py.*(relaxed|weak|scope=cta)|RelaxedArr|scope=cluster|sem=relaxed|passes=relaxed": "no GPU is so weak",
+    r"WritesAfterItsArrival|SignalsBeforeTheWriteIsVisible": "the same",
+    r"RaisesAFlag": "the same",
+    r"(TilesOfClusters|SplitK|Tickets|CountsInGlobalMemory|ReduceOfTwoCtas|OnePlaceForTwo)": "no word tells",
+    r"cp_async.py:(CopiedForTheMma|OneGroupTooFew|SourceOverwritten)": "a cp.async is done before anybody can look",
+    r"sources.py:(SendsToItsPeer|LoadsWhatOthersWrite|OverwritesTheSource)": "so is a copy",
+    r"OverwritesTheInput|FlagBetweenGrids|ReadsThePartials.*between|HandedOnBesideTheWait": "no word tells",
     r"IndexRangesOverlap": "each role reads what it has written itself",
 }
 """Races that wrong words do not show, and why."""
@@ -128,6 +136,34 @@ def test_the_faults_that_were_run_are_those_of_the_corpus(monkeypatch):
     assert [dict(case.right[1])["trips"] for case in bounded] == [2, 2]
 
 
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_recorded_twin_is_allowed(part, monkeypatch):
+    """Right pipelines of the corpus with words, branches, ordinary copies and several grids, on an H200."""
+    monkeypatch.chdir(RECORDINGS.parents[1])
+    for recording in read(str(RECORDINGS / "twins.jsonl.gz"))[part::PARTS]:
+        held = acceptance_of(recording)
+        assert held.refused == [] and held.hung == 0 and held.accepted == len(recording.runs) == 40
+        assert "H200" in recording.gpu["name"] and not recording.file.startswith("/")
+
+
+def test_the_twins_that_were_run_are_those_of_the_corpus(monkeypatch):
+    monkeypatch.chdir(RECORDINGS.parents[1])
+    known = {(file, str(pipeline.parameters())) for file, pipeline, _ in twins("tests/corpus")}
+    recorded = {(one.file, str(one.parameters)) for one in read(str(RECORDINGS / "twins.jsonl.gz"))}
+    assert recorded <= known and len(recorded) >= 63
+
+
+def test_some_dependent_grids_began_before_the_end_of_the_first(monkeypatch):
+    """As griddepcontrol.launch_dependents lets them; where nobody executes it, none did."""
+    early = Counter()
+    for recording in read(str(RECORDINGS / "twins.jsonl.gz")):
+        if recording.model == "ReadsThePartials":
+            for run in recording.runs:
+                first, second = run.roles
+                early[recording.parameters["triggers"]] += second.events[0].before < first.events[-1].after
+    assert early["early"] > 0 and early[""] == 0
+
+
 def shown(name):
     """Races with wrong words in at least 95 of 100 directed runs, and in none of their twin's."""
     races = [row.reaction for row in rows(name) if row.prediction.verdict == "race"]
@@ -150,10 +186,10 @@ def test_what_the_tables_hold():
     assert found == {
         "epilogues": {"proved": 1189, "deadlock": 211},
         "mutants": {"deadlock": 456, "proved": 313, "race": 273},
-        "faults": {"deadlock": 31, "race": 15},
+        "faults": {"deadlock": 65, "race": 68, "proved": 1},
     }
-    assert {name: len(hanging(name)) for name in found} == {"epilogues": 211, "mutants": 456, "faults": 31}
-    assert {name: len(shown(name)) for name in ("mutants", "faults")} == {"mutants": 259, "faults": 13}
+    assert {name: len(hanging(name)) for name in found} == {"epilogues": 211, "mutants": 456, "faults": 64}
+    assert {name: len(shown(name)) for name in ("mutants", "faults")} == {"mutants": 259, "faults": 30}
 
 
 def test_no_twin_of_a_race_found_wrong_words_or_hung():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from simulated import Overwrites
 
-from sm90_verify.gpu.directed import wrong_data
+from sm90_verify.gpu.wrong import wrong_data
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.cutlass.epilogue import Epilogue
@@ -34,12 +34,12 @@ def test_what_is_in_registers_is_not_among_what_was_read(word, wrong):
     """The words that were found belong to the operands in shared memory."""
     registers, shared = (Access(*names, 0, 16, False, "async") for names in (("a", "registers"), ("b", "shared")))
     mma = op.Touch("mma", (registers, shared), (0, "x"))
-    layout = SimpleNamespace(holds={})
     plan = SimpleNamespace(
         nodes={"math": [SimpleNamespace(operation=mma)]},
         stores=(),
         written={1: ("x", (shared,)), 2: ("y", (shared,))},
-        pipeline=SimpleNamespace(layout=layout),
+        derived=frozenset(),
+        initial={},
     )
     found = wrong_data(plan, GpuRun(False, (RoleRun("math", -1, (Event(0, 0, 1, False, (("b", word, word),)),)),)))
     assert wrong in found and bool(found) == bool(wrong)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -66,14 +67,39 @@ class Module:
         """Starts a kernel and waits for its end; raises Fault if the launch faults. shared: bytes of dynamic
         shared memory. cluster: CTAs of a cluster, along x.
         """
+        self.launch_grids(kernel, [(grid, arguments)], block, shared=shared, cluster=cluster)
+
+    def launch_grids(
+        self,
+        kernel: str,
+        grids: Sequence[tuple[int, tuple[Any, ...]]],
+        block: int,
+        *,
+        shared: int = 0,
+        cluster: int = 1,
+    ) -> None:
+        """The same for several grids of a kernel, each with its CTAs and arguments, of which each but the first may
+        begin before the one before it has ended (programmatic dependent launch).
+        """
         function = self.module.get_function(kernel)
         if shared:
             function.max_dynamic_shared_size_bytes = shared
         try:
-            if cluster == 1:
+            if cluster == len(grids) == 1:
+                ((grid, arguments),) = grids
                 function((grid,), (block,), arguments, shared_mem=shared)
             else:
-                _launch_cluster(function.kernel.ptr, grid, block, arguments, shared, cluster)
+                self.cupy.cuda.runtime.deviceSynchronize()  # what the arguments hold comes from another stream
+                stream = self.cupy.cuda.Stream(non_blocking=True) if len(grids) > 1 else None
+                launches = []
+                for number, (grid, arguments) in enumerate(grids):
+                    attributes: list[tuple[int, tuple[int, ...]]] = [(DEPENDENT, (1,))] if number else []
+                    if cluster > 1:
+                        attributes.append((CLUSTER_DIMENSION, (cluster, 1, 1)))
+                    at = stream.ptr if stream else None
+                    launches.append(_Launch(function.kernel.ptr, (grid, block, shared), arguments, attributes, at))
+                for launch in launches:  # as soon after each other as can be
+                    launch.start()
             self.cupy.cuda.runtime.deviceSynchronize()
         except (self.cupy.cuda.runtime.CUDARuntimeError, self.cupy.cuda.driver.CUDADriverError) as error:
             raise Fault(f"the launch of {kernel} faults: {error}") from error
@@ -103,24 +129,37 @@ class _Config(ctypes.Structure):
     ]
 
 
-CLUSTER_DIMENSION = 4
-"""CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION."""
+CLUSTER_DIMENSION, DEPENDENT = 4, 6
+"""CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION and CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION."""
 
 
-def _launch_cluster(
-    function: int, grid: int, block: int, arguments: tuple[Any, ...], shared: int, cluster: int
-) -> None:
-    """cuLaunchKernelEx, which CuPy has no call for."""
-    cuda = ctypes.CDLL("libcuda.so.1")
-    attribute = _Attribute(CLUSTER_DIMENSION, b"", (cluster, 1, 1))
-    config = _Config(grid, 1, 1, block, 1, 1, shared, None, ctypes.pointer(attribute), 1)
-    values = [_as_c(argument) for argument in arguments]
-    pointers = (ctypes.c_void_p * len(values))(
-        *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in values)
-    )
-    code = cuda.cuLaunchKernelEx(ctypes.byref(config), ctypes.c_void_p(function), pointers, None)
-    if code:
-        raise SpecError(f"a cluster of {cluster} CTAs could not be launched: CUDA error {code}")
+class _Launch:
+    """cuLaunchKernelEx, which CuPy has no call for. shape: CTAs, threads of each and bytes of their shared memory."""
+
+    def __init__(
+        self,
+        function: int,
+        shape: tuple[int, int, int],
+        arguments: tuple[Any, ...],
+        attributes: Sequence[tuple[int, tuple[int, ...]]],
+        stream: int | None,
+    ) -> None:
+        self.cuda, self.function = ctypes.CDLL("libcuda.so.1"), function
+        grid, block, shared = shape
+        self.named = f"a grid of {grid} CTAs" + "".join(f", attribute {id} of {value}" for id, value in attributes)
+        self.given = (_Attribute * len(attributes))(*(_Attribute(id, b"", value) for id, value in attributes))
+        first = ctypes.cast(self.given, ctypes.POINTER(_Attribute))
+        self.config = _Config(grid, 1, 1, block, 1, 1, shared, stream, first, len(attributes))
+        self.values = [_as_c(argument) for argument in arguments]
+        self.pointers = (ctypes.c_void_p * len(self.values))(
+            *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in self.values)
+        )
+
+    def start(self) -> None:
+        function = ctypes.c_void_p(self.function)
+        code = self.cuda.cuLaunchKernelEx(ctypes.byref(self.config), function, self.pointers, None)
+        if code:
+            raise SpecError(f"{self.named} could not be launched: CUDA error {code}")
 
 
 def _as_c(argument: Any) -> Any:

@@ -13,13 +13,12 @@ in order, much else to do before them. Of a barrier of threads, a turn is to com
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from sm90_verify.gpu.schedule import promptly
-from sm90_verify.recordings.plan import ExecutorPlan, Instruction, Lowered
-from sm90_verify.recordings.run import GpuRun
+from sm90_verify.recordings.plan import CONTROL, ExecutorPlan, Instruction, Lowered
 from sm90_verify.spec.model.machine import Machine
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
@@ -34,14 +33,18 @@ CTA, 22 to 43 if it has a hundred. The copy engine queues six operations; who st
 """
 APART = 8
 """Steps between two late copies from which on the second needs sums of its own."""
+LAUNCH = 500_000
+"""Nanoseconds for which a role is held where there is a second grid: it has surely begun by then, if it can."""
 LATE = 150_000
 """Nanoseconds in which a late copy surely lands, and for which a role is held that is to come after one."""
 LIMIT = 3_000_000
 """Nanoseconds after which the waits of a directed run give up."""
 PATIENCE = 20_000
 """Nanoseconds that a step of the twin waits for its turn where nothing is late."""
-FREE = ("meet", "nothing")
+FREE = ("meet", "nothing", "launch_dependents", *CONTROL)
 """Instructions that are not held in their turn: they go on when others come."""
+COPYING = ("load", "load_global", "load_shared", "store", "store_to", "reduce_to")
+"""Those that the copy engine does."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Direction:
     held: str
     steps: int
     late: bool = False
+    choices: tuple[int, ...] = ()
+    """The options that its schedule takes; () if there are none."""
 
     @property
     def limit(self) -> int:
@@ -110,23 +115,53 @@ def directions(plan: ExecutorPlan, machine: Machine, actions: Sequence[int]) -> 
         if waiting and action.location not in turns[action.role]:
             turns[action.role][action.location] = steps[-2]
             steps[-1] += waiting
+    at = {role: _launched(plan, role, node) for role, node in at.items()}
     copies = _copies(plan, machine, actions)
     slow = [one for one in copies if one.landing is None or steps[one.landing] > steps[one.start + 1]]
     chosen = [[], *([slow] if slow else ()), *([one] for one in slow if len(slow) > 1)]
     landed = {steps[n]: LANDING for n, index in enumerate(actions) if machine.actions[index].location is None}
     ctas = {role.name: role.cta for role in plan.roles}
-    going = [role.name for role in plan.roles if at[role.name] < len(plan.nodes[role.name]) - 1]
+    going = [role.name for role in plan.roles if _operation(plan, role.name, at[role.name]) is not None]
     candidates = sorted(going, key=lambda name: not _accesses(plan, name, at[name]))  # the likeliest first
 
     def gated(held: str, late: Sequence[_Copy]) -> tuple[Lowered, ...]:
         busy, behind = _made_late(copies, late, ctas, steps)
-        holds = {held: LATE if late else HELD}
+        holds = {held: LAUNCH if plan.kernel.launch.grids > 1 else LATE if late else HELD}
         return tuple(
             _gated(role, turns[role.name], at[role.name], steps[-1], holds.get(role.name, 0), landed | behind, busy)
             for role in plan.roles
         )
 
-    return [Direction(gated(held, late), held, steps[-1], bool(late)) for late in chosen for held in ("", *candidates)]
+    options = _options(plan, machine, actions)
+    return [
+        Direction(gated(held, late), held, steps[-1], bool(late), options)
+        for late in chosen
+        for held in ("", *candidates)
+    ]
+
+
+def _launched(plan: ExecutorPlan, role: str, at: int) -> int:
+    """Where a role is to wait for the end of the schedule: whoever may let the second grid begin has done so."""
+    while _operation(plan, role, at) == op.Griddepcontrol("launch_dependents"):
+        (at,) = plan.nodes[role][at].successors.values()
+    return at
+
+
+def _operation(plan: ExecutorPlan, role: str, at: int) -> op.Operation | None:
+    """What a role is at; None at its end, and inside a barrier of threads."""
+    return plan.nodes[role][at].operation if at < len(plan.nodes[role]) else None
+
+
+def _options(plan: ExecutorPlan, machine: Machine, actions: Sequence[int]) -> tuple[int, ...]:
+    """Which option of each choice a schedule takes, as its roles go on there: the first one where that says nothing."""
+    open = [set(range(options)) for options in plan.choices]
+    numbers = {(role.name, one.node): one.a for role in plan.roles for one in role.instructions if one.code == "choose"}
+    for action in (machine.actions[index] for index in actions):
+        number = numbers.get((action.role, -1 if action.location is None else action.location))
+        if number is not None and action.location is not None:
+            ways = plan.nodes[action.role][action.location].successors
+            open[number] &= {answer for answer, to in ways.items() if to == action.target and isinstance(answer, int)}
+    return tuple(min(some, default=0) for some in open)
 
 
 def _made_late(
@@ -255,54 +290,8 @@ def _gated(
             turn = turns[node] + given.get(node, 0)
             instruction = replace(instruction, gate=turn, hold=landed.get(turn, 0))
             given[node] = given.get(node, 0) + 1
-        if (role.name, node) in busy and instruction.code in ("load", "store") and node not in begun:
+        if (role.name, node) in busy and instruction.code in COPYING and node not in begun:
             instruction = replace(instruction, late=BUSY)
             begun.add(node)
         instructions.append(instruction)
     return replace(role, instructions=tuple(instructions))
-
-
-def wrong_data(plan: ExecutorPlan, run: GpuRun) -> str:
-    """The first read of a run that found other words than its tag says, words of two writes, or none; or nothing."""
-    for role_run in run.roles:
-        reading: list[tuple[str, int, int]] = []  # by MMAs in flight, the oldest first
-        for event in role_run.events:
-            operation = plan.nodes[role_run.name][event.node].operation
-            tags: list[Hashable] = []
-            if isinstance(operation, op.Touch):
-                pairs = zip(operation.accesses, operation.tags, strict=True)
-                tags = [tag for access, tag in pairs if access.space == "shared"]
-            for nth, (buffer, low, high) in enumerate(event.reads):
-                if low != high:
-                    return f"{role_run.name} found words of writes {low} and {high} in {buffer}"
-                if not isinstance(operation, op.Touch):
-                    if reading.pop(0) != (buffer, low, high):
-                        return f"{buffer} changed while the MMA of {role_run.name} read it"
-                    continue
-                if operation.kind == "mma":
-                    reading.append((buffer, low, high))
-                if not low and plan.kernel.layout.holds.get(buffer) is None:
-                    return f"{role_run.name} found nothing in {buffer}"
-                if tags[nth] is not None and (other := _other(plan, buffer, low, tags[nth])):
-                    return f"{role_run.name} found {buffer} {other}"
-    for (role, node, access, _), (low, high) in zip(plan.stores, run.stored, strict=True):
-        store = plan.nodes[role][node].operation
-        assert isinstance(store, op.Store)
-        expected = dict(zip(store.sources, store.tags, strict=True))[access]
-        if low != high:
-            return f"the store of {role} took words of writes {low} and {high} from {access.object}"
-        if expected is not None and not run.hangs and (other := _other(plan, access.object, low, expected)):
-            return f"the store of {role} took {access.object} {other}"
-    return ""
-
-
-def _other(plan: ExecutorPlan, buffer: str, number: int, expected: Hashable) -> str:
-    """What the words of a write are, if they are not of the tag that a buffer is to hold, or were not written to it but
-    to one that has the same bytes. 0 is no write: what the buffer holds at first.
-    """
-    tag, accesses = plan.written.get(number, (None, ()))
-    tag = tag if number else plan.kernel.layout.holds.get(buffer)
-    if tag != expected:
-        return f"of {tag!r}, not of {expected!r}"
-    objects = {access.object for access in accesses}
-    return "" if not number or buffer in objects else f"as it was written to {', '.join(sorted(objects))}"

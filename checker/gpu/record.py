@@ -37,7 +37,7 @@ def record_kernels(
     found = []
     for plan, model, file, each in plans:
         done = Executor(plan).run(each, seed=seed, jitter=JITTER)
-        found.append(recorded(machine, plan, done, resolution(plan.cluster), file, model))
+        found.append(recorded(machine, plan, done, resolution(plan.kernel.launch.ctas), file, model))
     return found
 
 
@@ -51,8 +51,8 @@ def _chosen(name: str, settings: dict[str, Any]) -> list[tuple[Pipeline, str]]:
     return [(row.kernel(**sizes), "") for sizes in row.record]
 
 
-def resolution(cluster: int) -> int:
+def resolution(ctas: int) -> int:
     """How far apart two readings of the clock at one time may be, in its units. Of one CTA all warps read the counter
-    of its multiprocessor; in a cluster they read globaltimer, which moves in steps of 32 ns on an H100.
+    of its multiprocessor; those of several read globaltimer, which moves in steps of 32 ns on an H100.
     """
-    return 0 if cluster == 1 else TICK
+    return 0 if ctas == 1 else TICK

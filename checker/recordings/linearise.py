@@ -12,9 +12,10 @@ the one whose event was over first is tried first, and copies land where nobody 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from sm90_verify.counterexample.trace import reason
 from sm90_verify.engines.search.packed import PackedMachine, Successors, Violations, pack
@@ -29,8 +30,18 @@ NEVER = 1 << 63
 MOST_STATES = 200_000
 """States to visit for one run before the answer is given up."""
 
-Content = dict[tuple[int, int, int], int]
-"""By (CTA, first byte, end): the number of the write that all words there are of."""
+Content = dict[tuple[str, int, int, int], int]
+"""By (memory space, CTA, first byte, end): what all words there are, the number of a write or a sum of such."""
+
+
+class FlyingCopy(NamedTuple):
+    """A copy that has not landed. number: of its words, -1 if that is not known; adds: they are added."""
+
+    buffer: str
+    barrier: str
+    number: int
+    access: Access
+    adds: bool = False
 
 
 @dataclass
@@ -64,7 +75,11 @@ class Linearise:
         """By role and node, what it writes under which numbers."""
         for number, key in plan.writers.items():
             self.writes.setdefault(key, []).extend((number, access) for access in plan.written[number][1])
-        self.regions = {region.object: region for region in plan.kernel.layout.regions}
+        self.regions = plan.regions
+        self.words = {variable.of: variable.name for variable in machine.of_kind("value")}
+        self.first: Content = {}
+        for name, number in {**dict.fromkeys(sorted(plan.derived), 0), **plan.initial}.items():
+            self.first = _landed(self.first, FlyingCopy(name, "", number, self.regions[name].access()))
         self.landing = self._landing()
 
     def _landing(self) -> dict[int, tuple[str, str]]:
@@ -89,8 +104,8 @@ class _Frame:
     state: int
     done: tuple[int, ...]
     content: Content
-    flying: tuple[tuple[str, str, int, Access], ...]
-    choices: list[tuple[int, int, tuple[int, ...], Content, tuple[tuple[str, str, int, Access], ...]]]
+    flying: tuple[FlyingCopy, ...]
+    choices: list[tuple[int, int, tuple[int, ...], Content, tuple[FlyingCopy, ...]]]
     action: int = -1
 
 
@@ -114,8 +129,11 @@ class _Search:
         return list(accumulate(reversed(over), min))[::-1]
 
     def _timeless(self, role: str, event: Event) -> Event:
-        """setmaxnreg is left out on the GPU: the model may grant registers at any time that the programs allow."""
-        left_out = effects_of(self.model.nodes[role][event.node].operation).registers is not None
+        """setmaxnreg, and the start of a CTA that others may keep waiting, are left out on the GPU: the model may take
+        them at any time that the programs allow.
+        """
+        effects = effects_of(self.model.nodes[role][event.node].operation)
+        left_out = effects.registers is not None or isinstance(effects.turns, op.CtaStart)
         return replace(event, before=0, after=NEVER) if left_out else event
 
     def _over(self, role: str, node: int, after: int) -> int:
@@ -123,6 +141,7 @@ class _Search:
         effects = effects_of(self.model.nodes[role][node].operation)
         signal = effects.signal
         late = bool(effects.shows and effects.meets is None) or effects.registers is not None
+        late |= effects.triggers is not None or isinstance(effects.turns, op.CtaStart)
         late |= signal is not None and (not isinstance(signal, op.Arrive) or signal.cta >= 0)
         late |= any(one.access.write or one.until in ("bulk_group", "landed") for one in effects.begins)
         return NEVER if late else after + self.model.tolerance
@@ -137,7 +156,7 @@ class _Search:
         start = (0,) * len(self.events)
         seen: set[Hashable] = set()
         stack = self.stack
-        stack.append(self._frame(self.packed.initial, start, {}, ()))
+        stack.append(self._frame(self.packed.initial, start, self.model.first, ()))
         while stack:
             frame = stack[-1]
             if all(done == len(events) for done, events in zip(frame.done, self.events, strict=True)):
@@ -158,9 +177,7 @@ class _Search:
         self.order.visited, self.order.blocked = len(seen), blocked
         return self.order
 
-    def _frame(
-        self, state: int, done: tuple[int, ...], content: Content, flying: tuple[tuple[str, str, int, Access], ...]
-    ) -> _Frame:
+    def _frame(self, state: int, done: tuple[int, ...], content: Content, flying: tuple[FlyingCopy, ...]) -> _Frame:
         """What can come next: the choice to try first comes last."""
         landings, steps = [], []
         out: Successors = []
@@ -171,10 +188,12 @@ class _Search:
             if self.model.machine.actions[action].kind == "piece":  # the words are there with the last one
                 landings.append((action, successor, done, content, flying))
                 continue
-            buffer, barrier = self.model.landing[action]
-            number, access = next((n, a) for b, c, n, a in flying if (b, c) == (buffer, barrier))
-            rest = tuple(one for one in flying if one[2:] != (number, access))
-            landings.append((action, successor, done, _written(content, access, number), rest))
+            if action not in self.model.landing:  # an arrival that follows cp.asyncs
+                landings.append((action, successor, done, content, flying))
+                continue
+            at = next(n for n, one in enumerate(flying) if one[:2] == self.model.landing[action])
+            landed, rest = _landed(content, flying[at]), (*flying[:at], *flying[at + 1 :])
+            landings.append((action, successor, done, landed, rest))
         for role, events in enumerate(self.events):
             if done[role] == len(events):
                 continue
@@ -201,7 +220,7 @@ class _Search:
                 continue
             for action, successor in out:
                 inside = self.model.inside[role][successor >> shift & mask]
-                wrong = "" if inside else self._reads(event.reads, role, event.node, content)
+                wrong = "" if inside else self._reads(event.reads, role, state, content)
                 if wrong:
                     self._note(done, "stale-read", wrong)
                     continue
@@ -219,34 +238,65 @@ class _Search:
             taken = tuple(frame.action for frame in self.stack[1:])
             self.order = Order(False, taken, because=why, property=property)
 
-    def _reads(self, reads: tuple[tuple[str, int, int], ...], role: int, node: int, content: Content) -> str:
+    def _reads(self, reads: tuple[tuple[str, int, int], ...], role: int, state: int, content: Content) -> str:
         """What is wrong with the words that were found."""
         for buffer, low, high in reads:
-            region = self.model.regions[buffer]
-            expected = content.get((region.cta, region.start, region.stop))
+            if buffer in self.model.words:
+                shift, mask = self.packed.shifts[self.model.words[buffer]]
+                value = state >> shift & mask
+                if not low == high == value:
+                    return f"{self.names[role]} found {low} in {buffer}, whose value is {value}"
+                continue
+            expected = content.get(_key(self.model.regions[buffer].access()))
             if expected is not None and not low == high == expected:
                 return f"{self.names[role]} found words {low} to {high} in {buffer}, not those of write {expected}"
         return ""
 
     def _effect(
-        self, role: str, node: int, content: Content, flying: tuple[tuple[str, str, int, Access], ...]
-    ) -> tuple[Content, tuple[tuple[str, str, int, Access], ...]]:
-        lands = effects_of(self.model.nodes[role][node].operation).lands
+        self, role: str, node: int, content: Content, flying: tuple[FlyingCopy, ...]
+    ) -> tuple[Content, tuple[FlyingCopy, ...]]:
+        operation = self.model.nodes[role][node].operation
+        lands = effects_of(operation).lands
+        numbers = [number for number, _ in self.model.writes.get((role, node), ())]
         if lands:
-            (number, _), *_ = self.model.writes[role, node]
-            new = [(copies.write.object, copies.barrier, number, copies.write) for copies, _ in lands]
+            read = lands[0][0].read
+            number = numbers[0] if read is None else content.get(_key(read), -1)
+            adds = isinstance(operation, op.StoreAsync) and operation.write.strong is not None
+            new = (FlyingCopy(copies.write.object, copies.barrier, number, copies.write, adds) for copies, _ in lands)
             return content, (*flying, *new)
-        for number, access in self.model.writes.get((role, node), ()):
-            content = _written(content, access, number)
+        for access, number, adds in _made(operation, numbers, content):
+            content = _landed(content, FlyingCopy("", "", number, access, adds))
         return content, flying
 
 
-def _written(content: Content, access: Access, number: int) -> Content:
+def _made(
+    operation: op.Operation | None, numbers: Sequence[int], content: Content
+) -> Iterator[tuple[Access, int, bool]]:
+    """What an operation writes that is no copy to a barrier: where, which words, and whether they are added. A copy
+    whose end its thread waits for is made at once: nobody may look before.
+    """
+    if isinstance(operation, op.Touch) and numbers:
+        for access, number in zip(operation.accesses, numbers, strict=True):
+            yield access, number, operation.kind == "red"
+    elif isinstance(operation, op.CpAsync):
+        source = operation.source
+        yield operation.write, numbers[0] if source is None else content.get(_key(source), -1), False
+    elif isinstance(operation, op.Store) and operation.destination is not None:
+        adds = operation.destination.strong is not None
+        yield operation.destination, content.get(_key(operation.sources[0]), -1), adds
+
+
+def _key(access: Access) -> tuple[str, int, int, int]:
+    return access.space, access.cta, access.start, access.stop
+
+
+def _landed(content: Content, copy: FlyingCopy) -> Content:
     """Afterwards; what overlaps is no longer the words of one write."""
+    key = space, cta, start, stop = _key(copy.access)
     kept = {
-        key: value
-        for key, value in content.items()
-        if key[0] != access.cta or key[2] <= access.start or access.stop <= key[1]
+        one: value for one, value in content.items() if one[:2] != (space, cta) or one[3] <= start or stop <= one[2]
     }
-    kept[access.cta, access.start, access.stop] = number
+    known = copy.number >= 0 and (not copy.adds or key in content)
+    if known:
+        kept[key] = copy.number + (content[key] if copy.adds else 0)
     return kept

@@ -1,285 +1,187 @@
 """From a kernel with a given trip count to the instructions that kernels/executor.cu executes.
 
-A role's program must be one sequence: a kernel whose roles branch on an answer of try_wait or on a choice, loop
-without end, touch memory other than shared, or meet at barrier.cluster is refused. Where only some of a role's threads
-execute an operation, as one lane that starts a copy, the role's warps meet first, because the specification takes a
-step of a role for one step of all its threads. Beyond that, warps meet where the program says so and nowhere else.
-Every write and copy has a number, which all words that it writes hold, so that a read on the GPU says whose words it
-has found.
+A role's program is laid out as one list of instructions, with a branch behind each operation that gives an answer. A
+loop that only asks one try_wait or test_wait until it says yes is a wait; any other loop must have an end, so a kernel
+whose roles loop without one is refused, as is what instructions.py has no form for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
+from sm90_verify.recordings.instructions import Executed, Instructions, by_some
+from sm90_verify.recordings.places import GpuPlaces
 from sm90_verify.recordings.plan import ExecutorPlan, Instruction, Lowered
 from sm90_verify.spec.errors import SpecError
-from sm90_verify.spec.model.kernel import Kernel, Program
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.limits import CTA_THREADS, SHARED_OF_CTA, WARP, WARPGROUP, misaligned_copy
+from sm90_verify.spec.ptx.limits import CTA_THREADS, WARP, WARPGROUP
 from sm90_verify.spec.ptx.memory import Access
 
-Executed: TypeAlias = (
-    op.Init
-    | op.Inval
-    | op.Wait
-    | op.Arrive
-    | op.Transaction
-    | op.Load
-    | op.Touch
-    | op.Store
-    | op.Group
-    | op.Fence
-    | op.NamedSync
-    | op.CtaSync
-    | op.WarpSync
-    | op.Setmaxnreg
-)
-"""What kernels/executor.cu can do; anything else is refused."""
-FENCES: dict[op.FenceKind, str] = {"proxy_async": "fence_proxy", "mbarrier_init": "fence_init", "wgmma": "nothing"}
-GROUPS = 8
-"""wait_group has its count in the instruction: up to 7 groups may be pending."""
-MEETINGS = 64
-"""Places where the executor's warps can meet."""
-MOST_SHARED = SHARED_OF_CTA - 1024
-"""Bytes of shared memory that a CTA can have, less what the executor needs itself."""
+HELPERS = 2
+"""Warps of a CTA beside those of its roles, at most: one watches, and one takes part in barrier.cluster."""
+Flying: TypeAlias = tuple[tuple[tuple[Access, ...], ...], tuple[Access, ...]]
+"""The operands of committed groups of wgmmas, and of those that are not committed."""
 
 
 def lower(kernel: Kernel) -> ExecutorPlan:
     """The instructions of all roles; raises SpecError for what the executor cannot do."""
-    if kernel.launch.blocks > 1:
-        raise SpecError("the executor launches one cluster at a time: give clusters=1, and one grid")
-    lowering = _Lowering(kernel)
-    roles, free = [], [0] * kernel.cluster.size
+    places = GpuPlaces(kernel)
+    instructions = Instructions(places)
+    roles, free = [], [0] * kernel.launch.ctas
     for program in kernel.programs:
-        cta, threads = program.me.cta, program.me.threads
+        cta, threads = program.me.number, program.me.threads
         if threads % WARPGROUP == 0:
             free[cta] = -(-free[cta] // 4) * 4
-        instructions = tuple(lowering.role(program))
-        roles.append(Lowered(program.name, cta, free[cta], threads, instructions))
+        own = tuple(_Role(program, instructions).instructions())
+        roles.append(Lowered(program.name, cta, free[cta], threads, own))
         free[cta] += roles[-1].warps
-    if (max(free) + 1) * WARP > CTA_THREADS:
-        raise SpecError(
-            f"the roles need {max(free)} warps of a CTA, and one more watches: {CTA_THREADS // WARP} is most"
-        )
-    regions = {region.object: region for region in kernel.layout.regions}
-    shared = max((region.stop for region in regions.values() if region.space == "shared"), default=0)
-    if shared > MOST_SHARED:
-        raise SpecError(f"{shared} bytes of shared memory: a CTA has {MOST_SHARED}; give smaller stages, or fewer")
-    barriers = tuple((regions[name].cta, regions[name].start, count) for name, count in kernel.layout.arrivals.items())
-    synced = [replace(role, instructions=_with_threads(role, free)) for role in roles]
+    if (max(free) + HELPERS) * WARP > CTA_THREADS:
+        most = CTA_THREADS // WARP
+        raise SpecError(f"the roles need {max(free)} warps of a CTA, and {HELPERS} more help: {most} is most")
+    of = places.regions
+    barriers = tuple((of[name].cta, of[name].start, count) for name, count in kernel.layout.arrivals.items())
+    synced = [replace(role, instructions=_with_threads(role, roles)) for role in roles]
     return ExecutorPlan(
         kernel,
         tuple(synced),
         barriers,
-        lowering.writers,
-        tuple(lowering.stores),
-        shared,
-        lowering.output,
-        lowering.largest,
+        places.writers,
+        tuple(instructions.stores),
+        places.size("shared"),
+        instructions.output,
+        instructions.largest,
+        places.words(),
+        tuple(places.options),
+        places.size("global"),
+        frozenset(places.derived),
+        places.initial,
     )
 
 
-def _with_threads(role: Lowered, warps: list[int]) -> tuple[Instruction, ...]:
-    """__syncthreads waits for all warps of the CTA that have a role."""
-    return tuple(replace(one, b=warps[role.cta] * WARP) if one.code == "cta_sync" else one for one in role.instructions)
+def _with_threads(role: Lowered, roles: list[Lowered]) -> tuple[Instruction, ...]:
+    """__syncthreads waits for all warps of the CTA that have something to do."""
+    threads = sum(one.warps for one in roles if one.cta == role.cta and one.instructions) * WARP
+    return tuple(replace(one, b=threads) if one.code == "cta_sync" else one for one in role.instructions)
 
 
-def _by_some(operation: Executed, threads: int) -> tuple[bool, bool]:
-    """Whether the warps of a role must meet before an operation that only some of its threads execute, and after it:
-    the specification takes a role's step for one step of them all.
-    """
-    if threads <= WARP:
-        return False, False
-    match operation:
-        case op.Arrive():
-            return operation.count < threads and operation.count != -(-threads // WARP), False
-        case op.Load() | op.Store() | op.Transaction() | op.Init() | op.Inval():
-            return True, False
-        case op.Group():
-            return False, operation.kind in ("bulk_wait", "bulk_wait_read")
-        case op.Wait() | op.Touch() | op.Fence() | op.NamedSync() | op.CtaSync() | op.WarpSync():
-            return False, False
-        case op.Setmaxnreg():
-            return False, False
-        case _:
-            assert_never(operation)
+class _Role:
+    """One program as a list. begins: by node, its first instruction; jumps: by place in the list, the node to go to."""
 
+    def __init__(self, program: Program, instructions: Instructions) -> None:
+        self.program, self.nodes, self.make = program, program.nodes, instructions
+        self.found: list[Instruction] = []
+        self.begins: dict[int, int] = {}
+        self.jumps: dict[int, int] = {}
+        self.flying: dict[int, Flying] = {0: ((), ())}
+        self.ending = _that_end(program.nodes)
 
-class _Lowering:
-    def __init__(self, kernel: Kernel) -> None:
-        programs = kernel.programs
-        self.parts = {
-            name: [one for one in programs if one.role == name] for name in sorted({p.role for p in programs})
-        }
-        names = dict.fromkeys((*self.parts, *(f"{program.name}." for program in programs)))
-        self.meetings = {name: number for number, name in enumerate(names)}
-        if len(names) > MEETINGS:
-            raise SpecError(f"{len(programs)} roles are too many for the executor")
-        self.regions = {region.object: region for region in kernel.layout.regions}
-        self.writers: dict[int, tuple[str, int]] = {}
-        self.stores: list[tuple[str, int, Access, int]] = []
-        self.output = self.largest = 0
-
-    def role(self, program: Program) -> Iterable[Instruction]:
-        groups: list[list[Access]] = []
-        open: list[Access] = []
-        index = 0
-        while program.nodes[index].operation is not None or program.nodes[index].successors:
-            node = program.nodes[index]
-            operation = node.operation
-            if len(node.successors) > 1 or operation is None:
-                raise SpecError("the executor takes no branch: give a trip count, and no try_wait", node.source)
-            if not isinstance(operation, Executed):
-                raise SpecError(f"the executor cannot do {operation!r}")
-            if isinstance(operation, op.NamedSync) and program.me.threads % WARP:
-                why = f"bar.sync counts warps, and the executor gives {program.name} some that are not full"
-                raise SpecError(why, node.source)
-            effects = effects_of(operation)
-            operands, ends = effects.lasting("mma_group"), effects.ends
-            if isinstance(operation, op.WarpSync):
-                yield self.meet(index, program.role, self.parts[program.role])
-            elif ends is not None and ends.groups == "mma":
-                done, groups = groups[: len(groups) - ends.pending], groups[-ends.pending :] if ends.pending else []
-                yield Instruction("nothing", index)
-                for group in done:
-                    yield from self.reads(index, group)
-            elif operands or effects.commits == "mma":
-                open += operands
-                if effects.commits == "mma":
-                    groups.append(open)
-                    open = []
-                yield from self.reads(index, operands) if operands else (Instruction("nothing", index),)
+    def instructions(self) -> list[Instruction]:
+        """All of them."""
+        todo, end = [0], -1
+        while todo:
+            index = todo.pop()
+            if index in self.begins:
+                continue
+            while index not in self.begins:
+                self.begins[index] = len(self.found)
+                if index in self.ending and not self.nodes[index].successors:
+                    for group in (*self.flying[index][0], self.flying[index][1]):  # to the end, as no wait covers it
+                        self.found += self.make.reads(self.program, index, group)
+                    self._jump(index, end)
+                    break
+                index, others = self._node(index)
+                todo += others
             else:
-                before, after = _by_some(operation, program.me.threads)
-                meeting = self.meet(index, f"{program.name}.", [program])
-                yield from (meeting,) * before
-                yield from self.one(program.name, index, operation)
-                yield from (meeting,) * after
-            (follower,) = node.successors.values()
-            if follower <= index:
-                raise SpecError("the executor takes no loop without end: give a trip count", node.source)
-            index = follower
-        for group in (*groups, open):  # in flight to the end, as no wait covers it
-            yield from self.reads(index, group)
+                self._jump(index, index)
+        if self.jumps.get(len(self.found) - 1) == end:
+            del self.jumps[len(self.found) - 1]
+            self.found.pop()
+        for place, index in self.jumps.items():
+            target = len(self.found) if index == end else self.begins[index]
+            self.found[place] = replace(self.found[place], b=target)
+        return self.found
 
-    def meet(self, index: int, role: str, parts: list[Program]) -> Instruction:
-        """Parts of a role, of one CTA, that go on together."""
-        warps = sum(-(-part.me.threads // WARP) for part in parts)
-        return Instruction("meet", index, self.meetings[role], warps)
+    def _jump(self, node: int, to: int) -> None:
+        self.jumps[len(self.found)] = to
+        self.found.append(Instruction("jump", node))
 
-    def reads(self, index: int, accesses: Iterable[Access]) -> Iterable[Instruction]:
-        for access in accesses:
-            yield Instruction("read", index, *self.bytes_of(access), object=access.object)
+    def _node(self, index: int) -> tuple[int, list[int]]:
+        """Lays out a node and the branches behind it: where to go on, and what is left to lay out."""
+        node, program = self.nodes[index], self.program
+        operation = node.operation
+        if operation is None or index not in self.ending:
+            raise SpecError("the executor takes no loop without end: give a trip count", node.source)
+        if not isinstance(operation, Executed):
+            raise SpecError(f"the executor cannot do {operation!r}", node.source)
+        if isinstance(operation, op.NamedSync) and program.me.threads % WARP:
+            why = f"bar.sync counts warps, and the executor gives {program.name} some that are not full"
+            raise SpecError(why, node.source)
+        ways = dict(node.successors)
+        if isinstance(operation, op.Wait) and operation.kind != "wait" and ways.get(False) == index:
+            operation, ways = replace(operation, kind="wait"), {True: ways[True]}
+        flying = self._add(index, operation)
+        for follower in ways.values():
+            if self.flying.setdefault(follower, flying) != flying:
+                raise SpecError("the executor needs the same wgmmas in flight on all ways to a place", node.source)
+        if len(set(ways.values())) == 1:
+            return next(iter(ways.values())), []
+        shared = int(program.me.threads > WARP and not isinstance(operation, op.Choose))
+        *answers, (_, last) = self._answers(operation, ways)
+        for answer, to in answers:
+            self.jumps[len(self.found)] = to
+            self.found.append(Instruction("branch", index, answer, c=shared))
+        return last, list(ways.values())
 
-    def bytes_of(self, access: Access) -> tuple[int, int]:
-        if access.space == "registers":
-            return 0, 0
-        if access.space != "shared":
-            raise SpecError(f"the executor has no {access.space} memory for {access.object}")
-        return access.start, access.stop - access.start
+    def _answers(self, operation: Executed, ways: dict[Hashable, int]) -> list[tuple[int, int]]:
+        """What the GPU answers, and where each answer leads. What a read finds is the number of a write."""
+        if isinstance(operation, op.Find):
+            return list(self._numbers(operation, ways))
+        return [(int(answer), to) for answer, to in ways.items() if isinstance(answer, int)]
 
-    def number(self, role: str, index: int) -> int:
-        self.writers[len(self.writers) + 1] = (role, index)
-        return len(self.writers)
+    def _numbers(self, find: op.Find, ways: dict[Hashable, int]) -> Iterable[tuple[int, int]]:
+        """The writes that leave one of its tags where a read looks."""
+        places = self.make.places
+        for which, tag in enumerate(find.tags):
+            if places.kernel.layout.holds.get(find.access.object) == tag:
+                yield places.initial.get(find.access.object, 0), ways[which]
+            for number, left in places.tags.items():
+                if left == tag:
+                    yield number, ways[which]
 
-    def at(self, barrier: str) -> int:
-        return self.regions[barrier].start
+    def _add(self, index: int, operation: Executed) -> Flying:
+        """Adds the instructions of an operation. What is in flight afterwards."""
+        program, effects, (groups, open) = self.program, effects_of(operation), self.flying[index]
+        operands, ends = effects.lasting("mma_group"), effects.ends
+        if ends is not None and ends.groups == "mma":
+            done = max(0, len(groups) - ends.pending)
+            self.found.append(Instruction("nothing", index))
+            for group in groups[:done]:
+                self.found += self.make.reads(program, index, group)
+            return groups[done:], open
+        if operands or effects.commits == "mma":
+            self.found += self.make.reads(program, index, operands) if operands else (Instruction("nothing", index),)
+            open = (*open, *operands)
+            return ((*groups, open), ()) if effects.commits == "mma" else (groups, open)
+        before, after = by_some(operation, program.me.threads)
+        meeting = self.make.meet(index, f"{program.name}.", [program])
+        self.found += (*(meeting,) * before, *self.make.of(program, index, operation), *(meeting,) * after)
+        return groups, open
 
-    def one(self, role: str, index: int, operation: Executed) -> Iterable[Instruction]:
-        match operation:
-            case op.Wait():
-                if operation.kind != "wait":
-                    raise SpecError(f"the executor cannot do {operation!r}")
-                if isinstance(operation.phase, op.Token):
-                    yield Instruction("wait_token", index, self.at(operation.barrier))
-                else:
-                    yield Instruction("wait", index, self.at(operation.barrier), int(operation.phase) & 1)
-            case op.Arrive() if operation.also:
-                raise SpecError(f"the executor arrives at one CTA at a time, not at {len(operation.parts)}")
-            case op.Arrive():
-                expect = -1 if operation.expect is None else operation.expect
-                yield Instruction(
-                    operation.kind, index, self.at(operation.barrier), operation.count, expect, operation.cta
-                )
-            case op.Transaction():
-                at = self.at(operation.barrier)
-                yield Instruction("transaction", index, at, operation.bytes, d=operation.cta)
-            case op.Load():
-                yield self.load(role, index, operation)
-            case op.Touch():
-                yield from self.touch(role, index, operation)
-            case op.Store():
-                for source in operation.sources:
-                    wrong = misaligned_copy("the executor's store of", source.object, *self.bytes_of(source))
-                    if wrong:
-                        raise SpecError(wrong)
-                    self.stores.append((role, index, source, self.output))
-                    yield Instruction("store", index, *self.bytes_of(source), self.output, object=source.object)
-                    self.output += source.stop - source.start
-            case op.Group():
-                yield self.group(index, operation)
-            case op.Fence():
-                yield Instruction(FENCES[operation.kind], index)
-            case op.NamedSync():
-                yield Instruction(
-                    "named_sync" if operation.blocks else "named_arrive", index, operation.id, operation.threads
-                )
-            case op.CtaSync():
-                yield Instruction("cta_sync", index)
-            case op.Init():
-                yield Instruction("init", index, self.at(operation.barrier), operation.count)
-            case op.Inval():
-                yield Instruction("inval", index, self.at(operation.barrier))
-            case op.Setmaxnreg():
-                yield Instruction("nothing", index)
-            case op.WarpSync():
-                raise AssertionError("the parts of a role meet in `role`")
-            case _:
-                assert_never(operation)
 
-    def touch(self, role: str, index: int, operation: op.Touch) -> Iterable[Instruction]:
-        match operation.kind:
-            case "read" | "mma":
-                yield from self.reads(index, operation.accesses)
-            case "write":
-                for access in operation.accesses:
-                    number = self.number(role, index)
-                    yield Instruction("write", index, *self.bytes_of(access), d=number, object=access.object)
-            case "red":
-                raise SpecError(f"the executor cannot do red on {operation.accesses[0].object}")
-            case _:
-                assert_never(operation.kind)
-
-    def group(self, index: int, operation: op.Group) -> Instruction:
-        match operation.kind:
-            case "mma_commit" | "mma_wait":
-                return Instruction("nothing", index)
-            case "bulk_commit":
-                return Instruction("bulk_commit", index)
-            case "bulk_wait" | "bulk_wait_read":
-                if operation.pending >= GROUPS:
-                    raise SpecError(f"the executor's wait_group leaves {GROUPS - 1} groups pending at most")
-                return Instruction(operation.kind, index, operation.pending)
-            case "cp_commit" | "cp_wait" | "cp_wait_all":
-                raise SpecError(f"the executor cannot do {operation!r}")
-            case _:
-                assert_never(operation.kind)
-
-    def load(self, role: str, index: int, operation: op.Load) -> Instruction:
-        start, size = self.bytes_of(operation.write)
-        if size != operation.bytes:
-            raise SpecError(f"{operation.write.object} has {size} bytes, and the copy {operation.bytes}")
-        if operation.read is not None:
-            raise SpecError(f"the executor has no copy from {operation.read.object}: it reads data of its own")
-        mask = 0
-        if operation.also:
-            mask = sum(1 << access.cta for access, _ in operation.destinations)
-        self.largest = max(self.largest, size)
-        number = self.number(role, index)
-        return Instruction(
-            "load", index, start, size, self.at(operation.barrier), number, mask, object=operation.write.object
-        )
+def _that_end(nodes: tuple[Node, ...]) -> set[int]:
+    """The nodes from which the end of the program can be reached."""
+    before: dict[int, list[int]] = {}
+    for index, node in enumerate(nodes):
+        for follower in node.successors.values():
+            before.setdefault(follower, []).append(index)
+    todo = [index for index, node in enumerate(nodes) if node.operation is None and not node.successors]
+    found = set(todo)
+    while todo:
+        new = [one for one in before.get(todo.pop(), ()) if one not in found]
+        found.update(new)
+        todo += new
+    return found

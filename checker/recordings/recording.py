@@ -62,7 +62,7 @@ def recorded(
     runs = [
         replace(run, roles=tuple(replace(role, events=_of_program(plan, role)) for role in run.roles)) for run in runs
     ]
-    clock = "clock64" if plan.cluster == 1 else "globaltimer"
+    clock = "clock64" if plan.alone else "globaltimer"
     kernel = plan.kernel
     return Recording(gpu, model or kernel.name, dict(kernel.parameters), clock, resolution, tuple(runs), file)
 

@@ -17,9 +17,9 @@ from sm90_verify.spec.model.kernel import Node
 
 def must_fit(recording: Recording, plan: ExecutorPlan) -> None:
     """Raises SpecError with the line of the first run that is none of the plan's, or not a whole one."""
-    clock = "clock64" if plan.cluster == 1 else "globaltimer"
+    clock = "clock64" if plan.alone else "globaltimer"
     if recording.clock != clock:
-        why = f"{recording.clock}, and a cluster of {plan.cluster} is recorded with {clock}: record it again"
+        why = f"{recording.clock}, and {plan.kernel.launch.ctas} CTAs are recorded with {clock}: record it again"
         raise SpecError(why, recording.where)
     regions = {region.object for region in plan.kernel.layout.regions}
     for number, run in enumerate(recording.runs):
@@ -60,19 +60,19 @@ def _is_place(nodes: tuple[Node, ...], node: int) -> bool:
 def _cut(plan: ExecutorPlan, run: GpuRun) -> Iterator[str]:
     """Which role is said to have ended and has not: the last event is that of the last operation of its program."""
     for role in run.roles:
-        last = _last(plan.nodes[role.name])
+        ends = _last(plan.nodes[role.name])
+        last = max(ends)
         at = role.events[-1].node if role.events else -1
         if role.node >= 0:
             if not run.hangs:
                 yield f"it is said to have ended, and {role.name} is at node {role.node}"
-        elif at != last:
+        elif at not in ends:
             yield f"{role.name} is recorded up to node {at} of {last}" if role.events else f"{role.name} has no events"
 
 
-def _last(nodes: tuple[Node, ...]) -> int:
-    """The last operation of a program that is one sequence; -1 for a role that does nothing."""
-    last, at = -1, 0
-    while nodes[at].operation is not None:
-        last = at
-        (at,) = nodes[at].successors.values()
-    return last
+def _last(nodes: tuple[Node, ...]) -> set[int]:
+    """The operations after which a program is over; -1 for a role that does nothing."""
+    over = {index for index, node in enumerate(nodes) if node.operation is None and not node.successors}
+    return {index for index, node in enumerate(nodes) if over & set(node.successors.values())} | (
+        {-1} if 0 in over else set()
+    )

@@ -73,19 +73,43 @@ def _kernel(model: str) -> type[Pipeline]:
 
 def faults(folder: str) -> Iterator[Case]:
     """The rows of CASES, (name, faulty pipeline, ..., right pipelines), of the Python files in a folder. The twin
-    of each is the first right one that the executor can run, if need be with the trip count of the faulty one.
+    of each is the first right one that the executor can run, if need be with the trip count of the faulty one; that has
+    one if it loops without end.
 
     Raises SpecError if no file has any.
     """
-    found = False
-    for path in sorted(Path(folder).glob("[a-z]*.py")):
+    for path, broken, fixed in _rows(folder):
+        if not _can_run(broken):
+            broken = _bounded(broken, broken.stages + TRIPS)
+        right = next((one for one in (*fixed, *(_bounded(one, broken.trips) for one in fixed)) if _can_run(one)), None)
+        yield replace(_named(path, broken), right=None if right is None else _key(_named(path, right)))
+
+
+def right_pipelines(folder: str) -> Iterator[tuple[str, Pipeline]]:
+    """The right ones of them, each once, that the executor can run, if need be with a trip count; with their files."""
+    seen = set()
+    for path, _, fixed in _rows(folder):
+        for one in fixed:
+            runs = one if _can_run(one) else _bounded(one, one.stages + TRIPS)
+            case = _named(path, runs)
+            if case not in seen and _can_run(runs):
+                seen.add(case)
+                yield path.as_posix(), runs
+
+
+def _rows(folder: str) -> Iterator[tuple[Path, Pipeline, tuple[Pipeline, ...]]]:
+    """By row its file, the faulty pipeline and the right ones."""
+    one, found = Path(folder), False
+    for path in sorted(one.glob("[a-z]*.py")) if one.is_dir() else (one,):
         for _, broken, *_, fixed in getattr(load_module(str(path)), "CASES", ()):
             found = True
-            bounded = (type(one)(**one.parameters() | {"trips": broken.trips}) for one in fixed)
-            right = next((one for one in (*fixed, *bounded) if _can_run(one)), None)
-            yield replace(_named(path, broken), right=None if right is None else _key(_named(path, right)))
+            yield path, broken, fixed
     if not found:
         raise SpecError(f"{folder}: no Python file in it has a list CASES of faulty pipelines and their twins")
+
+
+def _bounded(pipeline: Pipeline, trips: Any) -> Pipeline:
+    return type(pipeline)(**pipeline.parameters() | {"trips": trips})
 
 
 def _can_run(pipeline: Pipeline) -> bool:

@@ -14,6 +14,7 @@ from sm90_verify.evidence.hardware.pipelines import record as pipelines_record
 from sm90_verify.evidence.hardware.pipelines.shapes import NAMES
 from sm90_verify.evidence.hardware.reactions import predict
 from sm90_verify.evidence.hardware.table import Tell, table, workers, write_table
+from sm90_verify.evidence.hardware.twins import record_twins
 from sm90_verify.evidence.hardware.unobserved import record_unobserved
 from sm90_verify.gpu.device import gpu
 from sm90_verify.gpu.record import record_kernels
@@ -93,7 +94,10 @@ def record_all(directory: str, progress: Tell, *, every: int = 1, folder_of_faul
     failed: list[str] = []
     with ProcessPoolExecutor(max_workers=workers()) as pool:
         predicted = {name: pool.map(predict, some, chunksize=8) for name, some in cases.items()}  # meanwhile
-        for name, part in PARTS.items():
+        parts = dict(PARTS)
+        if folder_of_faults:
+            parts["twins of the faults"] = lambda into: record_twins(folder_of_faults, f"{into}/twins.jsonl.gz")
+        for name, part in parts.items():
             progress(name)
             try:
                 part(str(folder))

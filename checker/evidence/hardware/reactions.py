@@ -14,9 +14,10 @@ from typing import Any
 from sm90_verify.engines.search.exploration import is_undetermined
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.evidence.hardware.cases import Case
-from sm90_verify.gpu.directed import deadlock_directions, race_directions, with_turns_of, wrong_data
+from sm90_verify.gpu.directed import deadlock_directions, race_directions, with_turns_of
 from sm90_verify.gpu.executor import Executor
 from sm90_verify.gpu.ways import go_wrong, take
+from sm90_verify.gpu.wrong import partial_sum, wrong_data
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.run import observed
 from sm90_verify.spec.errors import SpecError
@@ -104,6 +105,8 @@ def predict(case: Case, states: int = STATES) -> Prediction:
         ends = _ends(machine, one.actions)
         if any(place.kind == "registers" for place in ends.values()):
             return Prediction("other", why="a deadlock of setmaxnreg")
+        if any(machine.actions[index].kind == "stays" for index in one.actions):
+            return Prediction("other", why="a deadlock for want of CTAs that nobody promises")
         others = any(not place.final for role, place in ends.items() if role not in one.stuck)
         return Prediction("deadlock", tuple(sorted(one.stuck)), others, (one.actions,))
     shown = [name for name in WRONG if name in violations]
@@ -173,5 +176,9 @@ def react(case: Case, prediction: Prediction, *, runs: int = 20, directed: int =
         return best
     right = lower(trace(twin.pipeline()))
     roles = with_turns_of(right, tried.way.roles)
-    done = Executor(right).run(directed, limit=10 * tried.way.limit, patience=tried.way.patience, roles=roles)
-    return replace(best, twin_wrong=sum(run.hangs or bool(wrong_data(right, run)) for run in done))
+    way = tried.way
+    choices = way.choices if len(way.choices) == len(right.choices) else ()
+    done = Executor(right).run(directed, limit=10 * way.limit, patience=way.patience, roles=roles, choices=choices)
+    return replace(
+        best, twin_wrong=sum(run.hangs or bool(wrong_data(right, run) or partial_sum(right, run)) for run in done)
+    )
