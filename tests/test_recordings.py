@@ -44,6 +44,8 @@ UNSEEN = {
     r"IndexRangesOverlap": "each role reads what it has written itself",
 }
 """Races that wrong words do not show, and why."""
+UNTAKEN = r"TileFromASlot.*waits=False"
+"""A deadlock whose schedule goes the other way behind a read of a slot in which nothing is yet."""
 
 
 @cache
@@ -112,7 +114,8 @@ def on_an_ideal_gpu(case, prediction):
 def assert_shows_on_an_ideal_gpu(case, prediction):
     """What a directed run is to bring about, and not by the gates: the same of the right pipeline does not."""
     shown = on_an_ideal_gpu(case, prediction)
-    assert contradicts(prediction, shown) == "" and shown.taken in (-1, 1), case.label
+    taken = shown.taken in (-1, 1) or re.search(UNTAKEN, case.label)
+    assert contradicts(prediction, shown) == "" and taken, case.label
     if prediction.verdict == "race":
         assert shown.wrong or any(re.search(one, case.label) for one in UNSEEN), case.label
         assert shown.twin_wrong <= 0, case.label
