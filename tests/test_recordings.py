@@ -39,8 +39,9 @@ UNSEEN = {
     r"RaisesAFlag": "the same",
     r"(TilesOfClusters|SplitK|Tickets|CountsInGlobalMemory|ReduceOfTwoCtas|OnePlaceForTwo)": "no word tells",
     r"cp_async.py:(CopiedForTheMma|OneGroupTooFew|SourceOverwritten)": "a cp.async is done before anybody can look",
+    r"OverwritesTheInput|FlagBetweenGrids|ReadsThePartials.*between|HandedOnBesideTheWait": "no word tells",
+    r"ReadByTheGridBefore": "no word tells",
     r"sources.py:(SendsToItsPeer|LoadsWhatOthersWrite|OverwritesTheSource)": "so is a copy",
-    r"OverwritesTheInput|ReadByTheGridBefore|FlagBetweenGrids|ReadsThePartials.*between|HandedOnBesideTheWait": "no word tells",
     r"IndexRangesOverlap": "each role reads what it has written itself",
 }
 """Races that wrong words do not show, and why."""
