@@ -273,3 +273,20 @@ def test_red_does_not_acquire():
 
     with pytest.raises(SpecError, match="use atom"):
         lower(trace(Acquires()))
+
+
+def test_a_peer_is_named_by_its_rank_in_its_own_cluster():
+    class Pairs(Pipeline):
+        cluster = "2x1"
+        clusters = 2
+        full = barrier(arrivals=1)
+
+        @role(warps=1)
+        def twin(self, me):
+            yield self.full.on(1 - me.cta).arrive()
+            yield self.full.wait(0)
+
+    plan = lower(trace(Pairs()))
+    assert [role.instructions[0].d for role in plan.roles] == [1, 0, 1, 0]
+    (run,) = EmulatedExecutor(plan).run(1)
+    assert not run.hangs

@@ -112,7 +112,9 @@ class Instructions:
             case op.Arrive():
                 yield self._arrive(program, index, operation)
             case op.Transaction():
-                yield Instruction("transaction", index, at(operation.barrier), operation.bytes, d=operation.cta)
+                yield Instruction(
+                    "transaction", index, at(operation.barrier), operation.bytes, d=self._rank(operation.cta)
+                )
             case op.Load():
                 yield self._load(program, index, operation)
             case op.Touch():
@@ -182,9 +184,13 @@ class Instructions:
         if arrive.also:
             if any(self.places.at(part.barrier) != at for part in arrive.parts):
                 raise SpecError("the executor arrives at several CTAs at one address")
-            ranks = (program.me.cta if part.cta < 0 else part.cta for part in arrive.parts)
+            ranks = (program.me.cta if part.cta < 0 else self._rank(part.cta) for part in arrive.parts)
             return Instruction("arrive", index, at, arrive.count, e=order | sum(1 << rank for rank in ranks))
-        return Instruction(arrive.kind, index, at, arrive.count, expect, arrive.cta, order)
+        return Instruction(arrive.kind, index, at, arrive.count, expect, self._rank(arrive.cta), order)
+
+    def _rank(self, cta: int) -> int:
+        """Of a CTA in its cluster; -1 for the own one."""
+        return cta if cta < 0 else self.places.launch.rank(cta)
 
     def _touch(self, program: Program, index: int, touch: op.Touch) -> Iterable[Instruction]:
         match touch.kind:
