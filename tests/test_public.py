@@ -47,7 +47,7 @@ def test_every_name_is_there_and_says_what_it_is(name):
     if inspect.isclass(value) or inspect.isfunction(value):
         assert value.__doc__ and not value.__doc__.startswith(f"{name}(")
     if inspect.isfunction(value):
-        shown = re.search(rf"`{name}\((.*?)\)(?: -> \w+)?`", API.partition(f"### `{name}`")[2], re.DOTALL)
+        shown = re.search(rf"`{name}\((.*?)\)(?:\s->\s\w+)?`", API.partition(f"### `{name}`")[2], re.DOTALL)
         assert shown is not None
         told = re.findall(r"(\w+)(?:=[^,]*)?(?:,|$)", re.sub(r"\(\)", "none", shown[1]))
         known = inspect.signature(value).parameters.values()
