@@ -70,6 +70,8 @@ REFUSED: list[tuple[type[Pipeline], Callable[[Kernel], Kernel], str]] = [
     (Ring, others(op.Arrive, count=1000, expect=1 << 19), "1000 threads that expect 524288 bytes each"),
     (Mixed, others(op.Transaction, bytes=1 << 20), "whose bytes no engine knows: use -1048575 to 1048575"),
     (Mixed, others(op.NamedSync, threads=4096), "whose threads no engine knows: use 0 to 1024"),
+    (Mixed, others(op.NamedSync, by=16), "a named barrier by 16 threads of 64: use whole warps of the role"),
+    (Mixed, others(op.NamedSync, by=1024), "a named barrier by 1024 threads of 64: use whole warps of the role"),
     (Ring, others(op.Wait, phase=2), "whose phase no engine knows: use 0 to 1"),
     (Mixed, others(op.Wait, phase=op.Token("done")), "a wait on b with the token of an arrive on done"),
     # copies

@@ -7,6 +7,7 @@ import linecache
 import pytest
 from corpus.turns import (
     CASES,
+    OneWarpOfTheRoleStores,
     OneWarpStoresEveryTile,
     OneWarpStoresForAll,
     TileSchedulerWithTwoConsumers,
@@ -40,6 +41,7 @@ RIGHT = (
     WarpgroupsWaitForAllOthers(),
     WarpgroupsWaitForAllOthers(groups=2, trips="all"),
     OneWarpStoresForAll(),
+    OneWarpOfTheRoleStores(),
     OneWarpStoresEveryTile(waits=True),
     OneWarpStoresEveryTile(waits=True, trips="all"),
     TileSchedulerWithTwoConsumers(),
@@ -63,6 +65,9 @@ LINES = {
     "turns of all, the first missing": ("deadlock", "self.named_sync(1 + me.copy"),
     "one stores, counted without its sync": ("named-barrier", "(1, self.threads)"),
     "one stores, and does not arrive": ("deadlock", "self.named_sync(1, self.threads)"),
+    "one warp of a role stores, and two sync": ("named-barrier", "by=self.by"),
+    "one warp of a role stores, and all sync": ("named-barrier", "by=self.by"),
+    "one warp of a role stores, and two are counted": ("deadlock", "by=self.by"),
     "one stores, the next tile too early": ("named-barrier", "self.named_sync(1, self.first)"),
     "one stores, the next generation too early": ("named-barrier", "self.named_arrive(1, 288)"),
     "scheduler, Empty missing": ("deadlock", "self.named_sync(1, threads=288)"),

@@ -203,6 +203,8 @@ def _of_named(sync: op.NamedSync) -> Iterator[Variation]:
     for threads in (sync.threads - WARP, sync.threads + WARP):
         if 0 < threads <= CTA_THREADS:
             yield replace(with_fields("threads", f"{sync.threads} -> {threads}", threads=threads), wide=True)
+    if sync.by:
+        yield replace(with_fields("by", f"by {sync.by} -> by all threads", by=0), wide=True)
     yield replace(
         with_fields("blocking", "arrives only" if sync.blocks else "waits", blocks=not sync.blocks), wide=True
     )

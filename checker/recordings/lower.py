@@ -120,6 +120,8 @@ class _Role:
         if isinstance(operation, op.NamedSync) and program.me.threads % WARP:
             why = f"bar.sync counts warps, and the executor gives {program.name} some that are not full"
             raise SpecError(why, node.source)
+        if isinstance(operation, op.NamedSync) and operation.by:
+            raise SpecError("all warps of a role execute its bar.sync on the executor, not some", node.source)
         ways = dict(node.successors)
         if isinstance(operation, op.Wait) and operation.kind != "wait" and ways.get(False) == index:
             operation, ways = replace(operation, kind="wait"), {True: ways[True]}

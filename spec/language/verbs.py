@@ -103,14 +103,13 @@ class Verbs:
         """fence.sc.scope."""
         return self.created(op.ThreadFence("sc", one_of(scope, WIDER, "a fence")))
 
-    def named_sync(self, id: int, threads: int) -> op.Operation:
-        """bar.sync id, threads."""
-        return self.created(op.NamedSync(id, number(threads, "threads of a named barrier", CTA_THREADS)))
+    def named_sync(self, id: int, threads: int, *, by: int = 0) -> op.Operation:
+        """bar.sync id, threads; `by` so many threads of the role, where not all of its warps execute it."""
+        return self.created(_named(id, threads, True, by))
 
-    def named_arrive(self, id: int, threads: int) -> op.Operation:
+    def named_arrive(self, id: int, threads: int, *, by: int = 0) -> op.Operation:
         """bar.arrive id, threads: the role goes on, and may come to the same barrier again before that completes."""
-        counted = number(threads, "threads of a named barrier", CTA_THREADS)
-        return self.created(op.NamedSync(id, counted, blocks=False))
+        return self.created(_named(id, threads, False, by))
 
     def cta_sync(self) -> op.Operation:
         """__syncthreads()."""
@@ -161,3 +160,8 @@ def _pending(pending: int, groups: int) -> int:
     if not isinstance(pending, int) or not 0 <= pending < groups:
         raise SpecError(f"a wait that leaves {pending!r} groups pending: use 0 to {groups - 1}")
     return pending
+
+
+def _named(id: int, threads: int, blocks: bool, by: int) -> op.NamedSync:
+    counted = number(threads, "threads of a named barrier", CTA_THREADS)
+    return op.NamedSync(id, counted, blocks, number(by, "threads of the role that execute it", CTA_THREADS))

@@ -127,11 +127,12 @@ class _Compiler:
                     tuple(checks),
                     final=not node.successors,
                     kind=self._kind(program, node),
-                    things=things_of(node),
+                    things=self._things(program, node),
                     barrier=barrier_of(node.operation),
                     parity=parity_of(node.operation),
                     signals=isinstance(
-                        node.operation, op.Arrive | op.TriggeredArrive | op.NamedSync | op.ClusterArrive
+                        node.operation,
+                        op.Arrive | op.TriggeredArrive | op.NamedSync | op.ClusterArrive | op.WordStore | op.Atom,
                     ),
                     arrives_on=tuple(reachable[index]),
                     waits_ahead=awaited[index],
@@ -150,7 +151,7 @@ class _Compiler:
                         thing,
                         node.source,
                         kind="inside",
-                        things=things_of(node),
+                        things=self._things(program, node),
                         arrives_on=tuple(reachable[index]),
                         next_waits=tuple(ahead[index].items()),
                         settled=meeting.flags[program.name] == 0,
@@ -274,6 +275,13 @@ class _Compiler:
             for way in ways
         ]
 
+    @staticmethod
+    def _things(program: Program, node: Node) -> tuple[str, ...]:
+        """What the operation is on; barriers of the threads of two CTAs are two."""
+        if isinstance(node.operation, op.NamedSync | op.CtaSync):
+            return (meeting_of(program, node.operation) or "",)
+        return things_of(node)
+
     def _meeting_ways(self, program: Program, node: Node, meets: op.Meeting) -> list[Way]:
         role, threads = program.name, program.me.threads
         meeting = self.v.meetings[meeting_of(program, meets) or ""]
@@ -286,7 +294,8 @@ class _Compiler:
                 return cluster_wait_ways(meeting, role, exited, total)
             case op.NamedSync():
                 apart = list(self.unmet.by_threads_apart(program, node, meets))
-                ways = named_ways(meeting, role, threads, meets.id, meets.threads, blocks=meets.blocks)
+                brings = meets.brings(threads)
+                ways = named_ways(meeting, role, brings, meets.id, meets.threads, blocks=meets.blocks)
                 return [way._replace(illegal=(*way.illegal, *apart)) for way in ways]
             case op.WarpSync():
                 total = sum(other.me.threads for other in self.programs if other.role == program.role)

@@ -62,7 +62,7 @@ def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
                 continue
             threads.setdefault(name, {})[program.name] = program.me.threads
             total: int | None = None
-            if isinstance(node.operation, op.NamedSync) and node.operation.blocks:
+            if isinstance(node.operation, op.NamedSync) and node.operation.blocks and not node.operation.by:
                 total = node.operation.threads
             elif isinstance(node.operation, op.WarpSync):
                 total = sum(other.me.threads for other in programs if other.role == program.role)

@@ -20,6 +20,7 @@ from sm90_verify.spec.ptx.limits import (
     CP_GROUPS,
     MATRIX_ALIGNMENT,
     MMA_GROUPS,
+    WARP,
     WARPGROUP,
     misaligned_copy,
     misplaced_tensormap,
@@ -45,6 +46,8 @@ def wrong_with(
     if isinstance(effects.signal, op.Arrive) and effects.signal.count * (effects.signal.expect or 0) >= 1 << TX_WIDTH:
         what = f"{effects.signal.count} threads that expect {effects.signal.expect} bytes each"
         return f"{what}: a tx-count has {COUNT_LIMIT} at most"
+    if isinstance(operation, op.NamedSync) and (operation.by % WARP or operation.by > program.me.threads):
+        return f"a named barrier by {operation.by} threads of {program.me.threads}: use whole warps of the role"
     if not any((effects.begins, effects.lands, effects.commits, effects.ends, effects.shows)):
         return next(_misplaced_tensormaps(operation), "")
     wrong = [_outside(access) for access in effects.accesses]

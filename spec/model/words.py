@@ -81,7 +81,8 @@ def words_of(node: Node) -> tuple[str, str]:
             return f"tensormap.cp_fenceproxy.{copy.scope}", copy.map.object
         case op.NamedSync():
             return (
-                f"bar.{'sync' if node.operation.blocks else 'arrive'} {node.operation.threads}",
+                f"bar.{'sync' if node.operation.blocks else 'arrive'} {node.operation.threads}"
+                + (f" by {node.operation.by}" if node.operation.by else ""),
                 f"bar{node.operation.id:d}",
             )
         case op.ClusterArrive():

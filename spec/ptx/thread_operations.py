@@ -17,11 +17,18 @@ DependencyKind: TypeAlias = Literal["launch_dependents", "wait"]
 
 @dataclass(frozen=True)
 class NamedSync(Yielded):
-    """bar.sync (blocks) or bar.arrive (does not): `threads` is the count that the instruction names."""
+    """bar.sync (blocks) or bar.arrive (does not): `threads` is the count that the instruction names. `by`: how many
+    threads of the role execute it, 0 for all of them; the instruction counts whole warps (9.7.13.1).
+    """
 
     id: int
     threads: Annotated[int, range(CTA_THREADS + 1)]
     blocks: bool = True
+    by: Annotated[int, range(CTA_THREADS + 1)] = 0
+
+    def brings(self, threads: int) -> int:
+        """The threads that arrive, of a role of so many."""
+        return self.by or threads
 
 
 @dataclass(frozen=True)

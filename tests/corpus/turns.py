@@ -82,6 +82,26 @@ class OneWarpStoresForAll(Pipeline):
             yield self.bulk_wait_read(0)
 
 
+class OneWarpOfTheRoleStores(Pipeline):
+    """The same with the math threads as one role, of which one warp syncs: 256 + 32 of 288."""
+
+    by = 32
+    counted = 288
+    trips = "all"
+    o = tile(bytes=1024, slots=1)
+
+    @role(warpgroups=2)
+    def math(self):
+        for _ in self.loop():
+            yield self.o[0].write(tag=0)
+            yield self.fence_proxy_async()
+            yield self.named_arrive(1, self.counted)
+            yield self.named_sync(1, self.counted, by=self.by)
+            yield self.o[0].store(tag=0)
+            yield self.bulk_commit()
+            yield self.bulk_wait_read(0)
+
+
 class OneWarpStoresEveryTile(Pipeline):
     """The epilogue of a persistent kernel: the same barrier counts 256 when all have read V, then 288. Only what keeps
     the others from the next tile keeps the two apart.
@@ -198,6 +218,24 @@ CASES = (
         OneWarpStoresForAll(arrives=False),
         {"deadlock": "math.0"},
         (OneWarpStoresForAll(arrives=False, threads=256),),
+    ),
+    (
+        "one warp of a role stores, and two sync",
+        OneWarpOfTheRoleStores(by=64),
+        {"named-barrier": "more threads arrive than the 288"},
+        (OneWarpOfTheRoleStores(), OneWarpOfTheRoleStores(by=64, counted=320)),
+    ),
+    (
+        "one warp of a role stores, and all sync",
+        OneWarpOfTheRoleStores(by=0),
+        {"named-barrier": "more threads arrive than the 288"},
+        (OneWarpOfTheRoleStores(by=0, counted=512),),
+    ),
+    (
+        "one warp of a role stores, and two are counted",
+        OneWarpOfTheRoleStores(counted=320),
+        {"deadlock": "math"},
+        (OneWarpOfTheRoleStores(trips=1),),
     ),
     (
         "one stores, the next tile too early",

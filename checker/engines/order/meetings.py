@@ -83,7 +83,8 @@ def _arrive(run: Progress, role: int, operation: op.Meeting, meeting: MeetingSta
     threads = run.plan.programs[role].me.threads
     match operation:
         case op.NamedSync():
-            return numbers.meet(meeting.arrived, meeting.count, threads, operation.id, operation.threads)
+            brings = operation.brings(threads)
+            return numbers.meet(meeting.arrived, meeting.count, brings, operation.id, operation.threads)
         case op.CtaSync():
             return numbers.meet_cta(meeting.arrived, threads, _exited(run, use), use.total)
         case op.ClusterArrive():
