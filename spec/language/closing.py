@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from sm90_verify.spec.errors import Source
-from sm90_verify.spec.language.ghost import FAR, NO_LAP, Ghost, unfollowed
+from sm90_verify.spec.language.ghost import FAR, NO_LAP, Ghost, laps_at, unfollowed
 from sm90_verify.spec.language.places import Watcher
 from sm90_verify.spec.language.snapshot import Frames, Snapshot, Unreadable, stages_of
 from sm90_verify.spec.ptx import operations as op
@@ -31,13 +31,14 @@ class Closing:
     """The places of one role.
 
     counted: whether the number of an iteration is asked for. numbered: by stages, how closely those of states are.
-    laps: how far states are followed from barriers that they have not waited at, see Ghost.key. unread: what could not
+    laps: by barrier, how far states are followed that have not waited there, see Ghost.key. unread: what could not
     be read where the role had yielded.
     """
 
     def __init__(self, watch: Watcher | None) -> None:
         self.held = watch.held if watch is not None else None
-        self.counted, self.laps = False, 1
+        self.counted = False
+        self.laps = {"": 1}
         self.numbered: dict[int, int] = {}
         self.places: dict[Hashable, int] = {}
         self.unread: Unreadable | None = None
@@ -69,7 +70,7 @@ class Closing:
             state.lineage.asked = 0
             self._asked[state.lineage, stages_of(state)] = None
         if EXACT in self.numbered.values():  # every number is told apart, so that none is too far
-            return ghost.key(snapshot.states, NO_LAP, NO_LAP)
+            return ghost.key(snapshot.states, {"": NO_LAP}, NO_LAP)
         return ghost.key(snapshot.states, self.laps)
 
     def look_again(self) -> None:
@@ -96,7 +97,8 @@ class Closing:
     def follow(self, wait: op.Wait, ghost: Ghost) -> None:
         """Starts again where states must be followed further for a wait; raises Unfollowed where that has no end."""
         if ghost.is_loose(wait):
-            if self.laps >= FAR or ghost.is_followed(wait):
+            laps = laps_at(self.laps, wait.barrier)
+            if laps >= FAR or ghost.is_followed(wait):
                 raise unfollowed(wait.barrier)
-            self.laps *= 4
+            self.laps[wait.barrier] = 2 * laps
             raise StartAgain

@@ -6,8 +6,8 @@ only while it is followed from its start.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.state import LAPS, PipelineState
@@ -16,6 +16,8 @@ from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.phase import Lineage, Phase, phases_ahead
 
 K = TypeVar("K")
+Laps: TypeAlias = Mapping[str, int]
+"""By barrier, for how many laps a state is followed that has not waited there; "": at all others."""
 
 FAR = 4 * LAPS
 """Distances between waits are followed exactly up to here."""
@@ -35,6 +37,11 @@ def answer_of(operation: op.Operation, answer: Hashable) -> Hashable:
     if isinstance(effects.signal, op.Arrive):
         return None if effects.signal.also else op.Token(effects.signal.barrier)
     return answer
+
+
+def laps_at(laps: Laps, barrier: str) -> int:
+    """For how many laps a lineage that has not waited there is followed."""
+    return laps.get(barrier, laps[""])
 
 
 class Unfollowed(SpecError):
@@ -116,12 +123,13 @@ class Ghost:
         if not isinstance(wait.phase, op.Token):
             self.observed[wait.barrier] = self.target(wait)
 
-    def key(self, states: Sequence[PipelineState | Phase], laps: int, far: int = FAR) -> Hashable:
+    def key(self, states: Sequence[PipelineState | Phase], laps: Laps, far: int = FAR) -> Hashable:
         """The distances of all waits to come, of states that live on: by parity alone for what is made afresh.
 
         A lineage that has waited at a barrier is followed up to `far` phases there. One that has not, as most never
-        will, is followed for less than `laps` laps: once it is too far ahead it is loose there.
+        will, is followed for less than `laps` laps of the barrier: once it is too far ahead it is loose there.
         """
+        most = max(laps.values())
         lineages: dict[Lineage, list[int]] = {}
         for state in states:
             lineages.setdefault(state.lineage, []).append(state._lap)
@@ -135,12 +143,12 @@ class Ghost:
                 self.past[lineage] = max(state._lap, self.past.get(lineage, -NO_LAP))
             is_past = state._lap <= self.past.get(lineage, -NO_LAP)
             known = "past" if is_past else "far" if state._lap >= self.far.get(lineage, NO_LAP) else apart
-            told.append((tuple(lineages).index(lineage), min(gone, laps), known))
+            told.append((tuple(lineages).index(lineage), min(gone, most), known))
         barriers = dict.fromkeys((*self.observed, *(barrier for _, barrier in self.rebase)))
         for lineage, ones in lineages.items():
-            told += [self._followed(lineage, ones, barrier, laps, far) for barrier in barriers]
+            told += [self._followed(lineage, ones, barrier, laps_at(laps, barrier), far) for barrier in barriers]
         for state in states:
-            if _laps_gone(state) >= laps:
+            if _laps_gone(state) >= most:
                 self._from(self.loose, (state.lineage, None), state._lap)
         self.keyed = frozenset(barriers)
         return tuple(told), tuple((barrier, last & 1) for barrier, last in self.observed.items())
