@@ -7,6 +7,7 @@ from __future__ import annotations
 import linecache
 
 import pytest
+from seeded import Seeded
 
 from sm90_verify import check
 from sm90_verify.result import PROVED
@@ -100,3 +101,18 @@ def test_each_mistake_is_found_at_its_line(mistake, property, line):
     assert trace is not None and trace.property == property
     lines = [one.line for one in trace.blocked if one.to_blame] or [step.line for step in trace.steps]
     assert any(line in linecache.getline(__file__, number) for number in lines if number)
+
+
+def test_a_warpgroup_that_waits_at_some_stages_late_is_traced_in_no_time(tmp_path):
+    """FlashAttention-3's second warpgroup waits for the first K and the last V of a tile, so that it comes to a stage
+    for the first time after any number of laps; how many is found out for that stage, and the others stay as they are.
+    """
+    operations = 0
+
+    def tick(*_: object) -> None:
+        nonlocal operations
+        operations += 1
+
+    kernel = trace(Seeded("as it is", "flash_attention", (), {}).made(tmp_path), tick)
+    assert [len(program.nodes) for program in kernel.programs] == [228, 2, 281, 732]
+    assert operations < 30_000
