@@ -127,7 +127,8 @@ def _ahead(machine: Machine, run: MachineRun, property: str, because: str) -> tu
     found = []
     for role in machine.roles:
         place = role.locations[run.last[role.counter]]
-        conflicts = last is not None and role.name != last.role and role.name in said and touched & set(place.things)
+        same = touched.union(said) & set(place.things)
+        conflicts = last is not None and role.name != last.role and role.name in said and same
         if conflicts or (place.waits_for and _stands_wrong(role.name, place, run.last, property, because)):
             file, line, kind = place.source.file, place.source.line, _kind(place)
             found.append(TraceStep(role.name, place.op, place.object, file, line, kind=kind, things=place.things))

@@ -38,7 +38,8 @@ def arrivals_in(machine: Machine, path: Sequence[tuple[str, State]], last: State
 
 def explain(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> tuple[Blocked, ...]:
     """One entry per stuck role: the barrier, its phase, the arrivals and bytes that are missing, and where those roles
-    are that have not arrived. To blame is who waits for what nobody can bring any more, or else the first of a cycle.
+    are that have not arrived. To blame is who waits for what nobody can bring any more, or else the first of a cycle,
+    or else of those who wait for nobody but each other, be it at a barrier of threads.
     """
     blamed = _blamed(machine, state, stuck, came)
     return tuple(
@@ -54,7 +55,31 @@ def _blamed(machine: Machine, state: State, stuck: Sequence[str], came: Came) ->
         if info is not None and not [one for one in _who_could_arrive(machine, state, info.name) if one != role.name]:
             return role.name
     cycle = find_cycle(machine, state, stuck, came)
-    return cycle[0] if cycle else stuck[0]
+    return cycle[0] if cycle else _last_in_line(machine, state, stuck, came)
+
+
+def _last_in_line(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> str:
+    """The first of those that wait for nobody but each other, be it at a barrier of threads."""
+    import networkx
+
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(stuck)
+    for role in (one for one in machine.roles if one.name in stuck):
+        graph.add_edges_from((role.name, other) for other in _waits_for(machine, state, role, came) if other in stuck)
+    whole = networkx.condensation(graph)
+    ends = [whole.nodes[one]["members"] for one in whole if not whole.out_degree(one)]
+    return next(name for name in stuck if any(name in one for one in ends))
+
+
+def _waits_for(machine: Machine, state: State, role: Role, came: Came) -> list[str]:
+    """The roles whose arrival a role waits for, or could be waiting for."""
+    info, place = awaited(machine, role, state), _place(role, state)
+    if info is not None:
+        return [one.name for some in _still_to_come(machine, state, info.name, came) for one in some]
+    if place.kind != "inside":
+        return []
+    others = (one for one in machine.roles if one is not role)
+    return [one.name for one in others if any({*place.things} & {*each.things} for each in one.locations)]
 
 
 def sentence(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> str:

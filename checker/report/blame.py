@@ -34,7 +34,7 @@ def guilty_step(trace: Trace) -> int | None:
         if other is not None:
             given = _signals_of(trace, trace.steps[other].role, other + 1, last)
             if given:
-                return given[0]
+                return next((one for one in given if _waited_for(trace, one)), given[0])
             early = _signals_of(
                 trace, trace.steps[last].role, _last_wait(trace, trace.steps[last].role, last) + 1, other
             )
@@ -50,6 +50,12 @@ def _signals_of(trace: Trace, role: str, start: int, stop: int) -> list[int]:
         for index in range(start, stop)
         if trace.steps[index].role == role and trace.steps[index].kind == "signals"
     ]
+
+
+def _waited_for(trace: Trace, signal: int) -> bool:
+    """Whether the role of the last step has looked after a signal at what it is on."""
+    last, on = trace.steps[-1], _objects(trace.steps[signal])
+    return any(one.role == last.role and on & _objects(one) for one in trace.steps[signal:])
 
 
 def _last_wait(trace: Trace, role: str, before: int) -> int:
@@ -68,18 +74,31 @@ def _wait_for_another_slot(trace: Trace) -> int | None:
     everywhere = {one for step in trace.steps for one in _objects(step)}
     for base, slot in _objects(trace.steps[wait]):
         elsewhere = slot and slot not in slots and any((base, other) in everywhere for other in slots)
-        accessed = any(step.role == trace.steps[last].role for step in trace.steps[wait + 1 : last])
+        mine = [step for step in trace.steps[wait + 1 : last] if step.role == trace.steps[last].role]
+        accessed = any(step.things for step in mine)
         if elsewhere and not accessed:
             return wait
     return None
 
 
 def _other_access(trace: Trace) -> int | None:
-    """The latest earlier step of another role on the bytes that the last step touches."""
+    """The latest earlier step of another role on the bytes that the last step touches. What the sentence names is the
+    other access, be it of another buffer over the same bytes; None if it is still to come.
+    """
+    mine = trace.steps[-1].role
+    said = [(thing, role) for thing, role in re.findall(r" of (\S+) by (\S+)", trace.because) if role != mine]
     touched = _objects(trace.steps[-1])
+    if any(one.role == role and thing in one.things for one in trace.next for thing, role in said):
+        return None
     for index in range(len(trace.steps) - 2, -1, -1):
         step = trace.steps[index]
-        if step.role != trace.steps[-1].role and step.kind != "lands" and touched & _objects(step):
+        if step.role == mine or step.kind == "lands":
+            continue
+        if (
+            (any(step.role == role and thing in step.things for thing, role in said))
+            if said
+            else touched & _objects(step)
+        ):
             return index
     return None
 
