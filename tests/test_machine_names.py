@@ -143,7 +143,10 @@ MOST = 3_000
 
 SAID = {
     "waits": ("wait ", "wait.", "try_wait ", "test_wait "),
-    "signals": ("arrive", "cp.async.mbarrier.arrive", "bar.", "barrier.cluster.arrive"),
+    "signals": (
+        *("arrive", "cp.async.mbarrier.arrive", "bar.", "barrier.cluster.arrive"),
+        *("st ", "st.release", "st.relaxed", "red.release", "red.relaxed", "atom."),
+    ),
     "loop": ("next iteration",),
     "lands": ("land",),
 }
