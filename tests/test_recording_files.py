@@ -62,7 +62,7 @@ HEADS = [
     ({"parameters": {"stages": 1}}, "give a trip count"),
     ({"clock": 3}, "no recorder wrote clock: 3"),
     ({"clock": "sundial"}, 'no recorder wrote clock: "sundial"'),
-    ({"clock": "globaltimer"}, "globaltimer, and a cluster of 1 is recorded with clock64"),
+    ({"clock": "globaltimer"}, "globaltimer, and a launch of 1 CTA is recorded with clock64"),
     ({"resolution": "x"}, 'no recorder wrote resolution: "x"'),
     ({"resolution": True}, "no recorder wrote resolution: true"),
     ({"resolution": -5}, "a resolution of -5, and that of clock64 is 0"),

@@ -19,7 +19,9 @@ def must_fit(recording: Recording, plan: ExecutorPlan) -> None:
     """Raises SpecError with the line of the first run that is none of the plan's, or not a whole one."""
     clock = "clock64" if plan.alone else "globaltimer"
     if recording.clock != clock:
-        why = f"{recording.clock}, and {plan.kernel.launch.ctas} CTAs are recorded with {clock}: record it again"
+        ctas = plan.kernel.launch.ctas
+        launch = f"a launch of {ctas} CTA{'s' if ctas > 1 else ''}"
+        why = f"{recording.clock}, and {launch} is recorded with {clock}: record it again"
         raise SpecError(why, recording.where)
     regions = {region.object for region in plan.kernel.layout.regions}
     for number, run in enumerate(recording.runs):
