@@ -282,18 +282,17 @@ def test_another_cta_may_arrive_and_move_bytes_only():
 
 def test_a_named_barrier_completes_when_its_count_has_arrived():
     """9.7.13.1."""
-    first = numbers.meet(0, 0, 32, 1, 64, False)
+    first = numbers.meet(0, 0, 32, 1, 64)
     assert first == (32, 64, False, ())
-    assert numbers.meet(first.arrived, first.opened, 32, 1, 64, False) == (0, 0, True, ())
+    assert numbers.meet(first.arrived, first.opened, 32, 1, 64) == (0, 0, True, ())
     for wrong in (
-        numbers.meet(32, 64, 64, 1, 64, False),
-        numbers.meet(32, 64, 32, 1, 96, False),
-        numbers.meet(32, 64, 32, 1, 64, True),
-        numbers.meet(0, 0, 32, 16, 64, False),
-        numbers.meet(0, 0, 32, 1, 48, False),
+        numbers.meet(32, 64, 64, 1, 64),
+        numbers.meet(32, 64, 32, 1, 96),
+        numbers.meet(0, 0, 32, 16, 64),
+        numbers.meet(0, 0, 32, 1, 48),
     ):
         assert [one.property for one in wrong.violates] == ["named-barrier"]
-    assert numbers.meet(0, 0, 8, None, 16, False) == (8, 16, False, ())
+    assert numbers.meet(0, 0, 8, None, 16) == (8, 16, False, ())
 
 
 def test_barriers_of_a_cta_and_of_a_cluster_count_exits_too():
