@@ -278,12 +278,12 @@ class RelaxedFlag(Pipeline):
         yield self.x.write(tag=1)
         if self.fenced:
             yield self.fence_acq_rel()
-        yield self.flag.st(1, sem="relaxed")
+        yield self.flag.st(1, sem="relaxed")  # the line
 
     @role(warps=1)
     def reader(self):
         yield self.flag.spin(equals=1)
-        yield self.x.read(tag=1)  # the line
+        yield self.x.read(tag=1)
 
 
 class RelaxedArrival(Pipeline):
