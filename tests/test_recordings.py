@@ -87,8 +87,9 @@ def test_epilogues_did_what_happens_before_says(part):
         assert contradicts(prediction, row.reaction) == "", row.case.label
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", range(0, PARTS, 4))
 def test_mutants_did_what_the_search_says(part):
+    """Of one in four; `verify record` predicts all of them again."""
     for number, row in enumerate(rows("mutants")[part::PARTS]):
         prediction = predicted_again(row)
         if row.reaction.fault:
