@@ -127,7 +127,7 @@ def replayed(machine: Machine, actions: tuple[int, ...]) -> list[dict[str, int]]
 
 
 @settings(
-    max_examples=12,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     phases=(Phase.explicit, Phase.generate),
