@@ -92,14 +92,14 @@ class Bystander:
 
 class Flight(NamedTuple):
     """Bulk copies of one `kind` into one buffer, or what cp.asyncs of a grid access that arrivals of that kind follow:
-    `busy` while one of them has not landed.
+    `busy` while one of them has not landed. grid: whose cp.asyncs; the bytes of a bulk copy are its barrier's to tell.
     """
 
     access: Access
     busy: Expr
     name: str
     kind: object = None
-    grid: int = 0
+    grid: int | None = None
 
 
 def in_locations(counter: Field, locations: Iterable[int]) -> Expr:

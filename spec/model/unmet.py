@@ -24,7 +24,7 @@ from sm90_verify.spec.model.proxies import Bare, Edited, late, told_by_place
 from sm90_verify.spec.model.state_checks import check_of
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effect_parts import Copies, TriggeredArrivals
+from sm90_verify.spec.ptx.effect_parts import Copies
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import TRUE, Expr, any_of, is_false
 from sm90_verify.spec.ptx.groups import IDLE
@@ -59,7 +59,9 @@ class Unmet:
         causality: Causality | None = None,
     ) -> None:
         self.v, self.kernel, self.bystanders, self.gone, self.causality = v, v.kernel, bystanders, gone, causality
-        self.fences = any("accesses" in effects_of(node.operation).shows for _, _, node in v.nodes())
+        late_ones = (one for _, _, node in v.nodes() for one in late(node.operation))
+        fences = any("accesses" in effects_of(node.operation).shows for _, _, node in v.nodes())
+        self.unfollowed = () if causality is None or not fences else tuple(dict.fromkeys(late_ones))
 
     def by_signals(self, program: Program, signals: Iterable[op.Signal]) -> Iterator[Illegal]:
         """What an operation on barriers of other CTAs must not meet."""
@@ -115,8 +117,10 @@ class Unmet:
         kinds = {access: key for key, _ in effects.lands for access in key.accesses}
         others, ended = self._in_and_before(program, others)
         mine = self.kernel.launch.grid_of(program.me.number)
-        tracked = {one: isinstance(one.kind, TriggeredArrivals) and one.grid < mine for one in self.v.flights}
-        flights, over = ([one for one, before in tracked.items() if before == wanted] for wanted in (False, True))
+        over = [one for one in self.v.flights if one.grid is not None and one.grid < mine]
+        flights = (
+            self.v.flights if not over else [one for one in self.v.flights if one.grid is None or one.grid >= mine]
+        )
         bare, edited = self._of_grids(program, before=False)
         bare_before, edited_before = self._of_grids(program, before=True)
         for access in effects.accesses:
@@ -163,11 +167,9 @@ class Unmet:
         """A buffer that st.async writes, which the access wants a fence after, where operations order less than all
         that came before; without any fence there is none in between either.
         """
-        if not access.wants_fence or not self.fences or self.causality is None:
+        if not access.wants_fence:
             return None
-        return next(
-            (one.object for _, _, node in self.v.nodes() for one in late(node.operation) if one.overlaps(access)), None
-        )
+        return next((one.object for one in self.unfollowed if one.overlaps(access)), None)
 
     def _others(self, program: Program) -> list[Bystander]:
         return [other for name, other in self.bystanders.items() if name != program.name]

@@ -183,8 +183,7 @@ def cp_async_arrive(b: Mbarrier, count: int = 1) -> Step:
     tx-count's range, and where it makes the bytes match for a moment while no arrival is pending, it does not come to
     the same.
     """
-    most = Lit((1 << b.pending.width) - count, b.pending.width)  # as many are too many
-    overflow = b.pending == most if count == 1 else ~(b.pending < most)
+    overflow = b.pending > Lit((1 << b.pending.width) - 1 - count, b.pending.width)
     zero, edge = Lit(0, b.tx.width), Lit(min(COUNT_LIMIT, (1 << b.tx.width - 1) - 1), b.tx.width)
     back = zero - b.tx
     at_edge = (b.tx == edge) | (back == edge) | (b.pending == 0) & ((b.tx == 1) | (back == 1))
