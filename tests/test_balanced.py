@@ -22,7 +22,7 @@ class CompletesThenExpects(Pipeline):
         yield self.b.wait(1)
         yield self.b.complete_tx(16)
         yield self.b.expect_tx(16)
-        yield self.b.wait(0)
+        yield self.b.wait(0)  # the line
 
     @role(warps=1)
     def r1(self):
@@ -40,14 +40,14 @@ class BytesMatchInTheEnd(Pipeline):
         yield self.b.wait(1)
         yield self.b.complete_tx(32)
         yield self.b.expect_tx(16)
-        yield self.b.wait(0)
+        yield self.b.wait(0)  # the line
         yield self.b.complete_tx(32)
         yield self.b.wait(1)
 
     @role(warps=1)
     def r1(self):
         yield self.b.arrive_expect_tx(16)
-        yield self.b.wait(0)
+        yield self.b.wait(0)  # the line
         yield self.b.arrive_expect_tx(16)
 
     @role(warps=1)
@@ -66,7 +66,7 @@ class ForEver(Pipeline):
         at = PipelineState.start(1)
         yield self.b.expect_tx(16)
         for _ in self.loop():
-            yield self.b.wait(at.phase ^ 1)
+            yield self.b.wait(at.phase ^ 1)  # the line
             yield self.b.complete_tx(32)
             yield self.b.expect_tx(16)
             at = at + 1
@@ -75,7 +75,7 @@ class ForEver(Pipeline):
     def r1(self):
         at = PipelineState.start(1)
         for _ in self.loop():
-            yield self.b.wait(at.phase ^ 1)
+            yield self.b.wait(at.phase ^ 1)  # the line
             yield self.b.arrive_expect_tx(16)
             at = at + 1
 

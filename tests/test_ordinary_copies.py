@@ -164,28 +164,6 @@ def test_a_fence_after_the_bytes_have_landed(pieces: int, reduced: bool) -> None
     assert violated(Stores(how="fence", pieces=pieces), reduced=reduced) == []
 
 
-def test_what_the_grid_before_copies_is_over_once_it_has_been_waited_for() -> None:
-    class Follows(Pipeline):
-        waits = True
-        memory = tile(bytes=64, slots=1, space="global")
-        a = tile(bytes=64, slots=1)
-        full = barrier(arrivals=32, slots=1)
-
-        @role(warps=1)
-        def first(self, me):
-            yield self.a.cp_async(source=self.memory)
-            yield self.full.cp_async_arrive(me.threads, noinc=True)
-
-        @role(warps=1, grid=1)
-        def second(self):
-            if self.waits:
-                yield self.grid_wait()
-            yield self.memory.write()
-
-    assert violated(Follows()) == []
-    assert violated(Follows(waits=False)) == ["race"]
-
-
 def test_order_says_that_it_does_not_know_of_the_fence() -> None:
     result = check(Stores(how="fence"), engine="order")
     assert result.verdict == UNDETERMINED

@@ -6,50 +6,53 @@ import inspect
 import re
 
 import pytest
-import small_inputs as of
+import small_accesses
+import small_waits
+import test_balanced
+import test_barrier_bytes
+import test_names
 
 from sm90_verify import PROVED, VIOLATED, Pipeline, check, render
 
 RIGHT = [
-    of.AccumulatorInTime(),
-    of.Poll(),
-    of.CopiedByThreads(fenced=True),
-    of.ReaderFences(),
-    of.DataOverADeadBarrier(),
-    of.ReducedByTwo(),
-    of.CountedByTwo(),
-    of.BothSkip(),
-    of.RelaxedFlag(fenced=True),
-    of.SourceNotFenced(fenced=True),
-    of.TwoRings(),
-    of.ARoleCalledArrived(),
+    small_accesses.Accumulator(waits=True),
+    small_waits.Poll(),
+    small_accesses.CopiedByThreads(fenced=True),
+    small_accesses.ReaderFences(),
+    test_barrier_bytes.AfterInval(),
+    small_accesses.ReducedByTwo(),
+    small_accesses.CountedByTwo(),
+    small_waits.BothSkip(),
+    small_accesses.RelaxedFlag(fenced=True),
+    small_accesses.SourceNotFenced(fenced=True),
+    small_waits.TwoRings(),
+    test_names.CtaArrived(),
 ]
 WRONG = [
-    ("race", of.AccumulatorReadEarly()),
-    ("race", of.AccumulatorAlone()),
-    ("deadlock", of.PollsForEver()),
-    ("phase-lapped", of.SometimesWaits()),
-    ("missing-fence", of.CopiedByThreads()),
-    ("race", of.WaitsOnTheWrongStage()),
-    ("deadlock", of.Stuck()),
-    ("barrier-init", of.DataOverALiveBarrier()),
-    ("race", of.ReducedByTwo(plain=True)),
-    ("race", of.CountedByTwo(plain=True)),
-    ("race", of.SourceOverwritten()),
-    ("race", of.RelaxedFlag()),
-    ("race", of.RelaxedArrival()),
-    ("race", of.SourceNotReady()),
-    ("missing-fence", of.SourceNotFenced()),
-    ("deadlock", of.OneBarrierOfTwo()),
-    ("deadlock", of.NobodyArrives()),
-    ("deadlock", of.BytesBeforeTheirArrival()),
-    ("deadlock", of.BytesThatBalance()),
-    ("deadlock", of.BytesThatBalanceForEver()),
-    ("tx-count", of.TooManyBytesForAMoment()),
-    ("stale-read", of.HalfACopy()),
-    ("deadlock", of.ChosenByValue()),
-    ("tx-count", of.BytesThatNeverCome()),
-    ("tx-count", of.BytesThatNeverCome(copies=True)),
+    ("race", small_accesses.Accumulator()),
+    ("deadlock", small_waits.PollsForEver()),
+    ("phase-lapped", small_waits.SometimesWaits()),
+    ("missing-fence", small_accesses.CopiedByThreads()),
+    ("race", small_accesses.WaitsOnTheWrongStage()),
+    ("deadlock", small_waits.Stuck()),
+    ("barrier-init", small_accesses.DataOverALiveBarrier()),
+    ("race", small_accesses.ReducedByTwo(plain=True)),
+    ("race", small_accesses.CountedByTwo(plain=True)),
+    ("race", small_accesses.SourceOverwritten()),
+    ("race", small_accesses.RelaxedFlag()),
+    ("race", small_accesses.RelaxedArrival()),
+    ("race", small_accesses.SourceNotReady()),
+    ("missing-fence", small_accesses.SourceNotFenced()),
+    ("deadlock", small_waits.OneBarrierOfTwo()),
+    ("deadlock", small_waits.NobodyArrives()),
+    ("deadlock", test_balanced.CompletesThenExpects()),
+    ("deadlock", test_balanced.BytesMatchInTheEnd()),
+    ("deadlock", test_balanced.ForEver()),
+    ("tx-count", small_waits.TooManyBytesForAMoment()),
+    ("stale-read", small_accesses.HalfACopy()),
+    ("deadlock", small_waits.ChosenByValue()),
+    ("tx-count", small_waits.BytesThatNeverCome()),
+    ("tx-count", small_waits.BytesThatNeverCome(copies=True)),
 ]
 
 
