@@ -8,7 +8,7 @@ import pytest
 from simulated import PIPELINES, Overwrites, changed, model_of, simulated
 
 from sm90_verify.gpu.wrong import wrong_data
-from sm90_verify.recordings.linearise import FlyingCopy, Linearise, _landed
+from sm90_verify.recordings.linearise import FlyingCopy, Linearise, Overlaps
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.run import Event, GpuRun, RoleRun
 from sm90_verify.spec.cutlass.classes import TmaAsync
@@ -131,11 +131,14 @@ def test_a_write_replaces_all_that_it_overlaps():
         return Access("x", "shared", start, stop, True, "generic", cta)
 
     def after(start, stop, number=4, adds=False):
-        left = _landed(content, FlyingCopy("x", "", number, at(start, stop), adds))
+        left = overlaps.landed(content, FlyingCopy("x", "", number, at(start, stop), adds))
         assert {key[0] for key in left} == {"shared", "global"} and left["global", 0, 0, 64] == 5
         return {key[1:]: value for key, value in left.items() if key[0] == "shared"}
 
-    content = {("shared", 0, 0, 64): 1, ("shared", 0, 64, 128): 2, ("shared", 1, 0, 64): 3, ("global", 0, 0, 64): 5}
+    overlaps, content = Overlaps(), {}
+    for number, written in enumerate((at(0, 64), at(64, 128), at(0, 64, cta=1)), 1):
+        content = overlaps.landed(content, FlyingCopy("x", "", number, written))
+    content = overlaps.landed(content, FlyingCopy("x", "", 5, at(0, 64)._replace(space="global")))
     assert after(32, 48) == {(0, 32, 48): 4, (0, 64, 128): 2, (1, 0, 64): 3}
     assert after(32, 80) == {(0, 32, 80): 4, (1, 0, 64): 3}
     assert after(64, 128) == {(0, 0, 64): 1, (0, 64, 128): 4, (1, 0, 64): 3}

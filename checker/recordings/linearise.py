@@ -30,8 +30,36 @@ NEVER = 1 << 63
 MOST_STATES = 200_000
 """States to visit for one run before the answer is given up."""
 
-Content = dict[tuple[str, int, int, int], int]
-"""By (memory space, CTA, first byte, end): what all words there are, the number of a write or a sum of such."""
+Place = tuple[str, int, int, int]
+"""(memory space, CTA, first byte, end)."""
+Content = dict[Place, int]
+"""What all words of a place are: the number of a write or a sum of such."""
+
+
+class Overlaps:
+    """What overlaps each place that was ever written, itself included: found once for each, not for each write."""
+
+    def __init__(self) -> None:
+        self.of: dict[Place, list[Place]] = {}
+
+    def landed(self, content: Content, copy: FlyingCopy) -> Content:
+        """Afterwards; what overlaps is no longer the words of one write."""
+        place = _key(copy.access)
+        if place not in self.of:
+            self._meet(place)
+        after = content.copy()
+        for other in self.of[place]:
+            after.pop(other, None)
+        if copy.number >= 0 and (not copy.adds or place in content):
+            after[place] = copy.number + (content[place] if copy.adds else 0)
+        return after
+
+    def _meet(self, place: Place) -> None:
+        space, cta, start, stop = place
+        mine = [other for other in self.of if other[:2] == (space, cta) and start < other[3] and other[2] < stop]
+        for other in mine:
+            self.of[other].append(place)
+        self.of[place] = [place, *mine]
 
 
 class FlyingCopy(NamedTuple):
@@ -77,9 +105,10 @@ class Linearise:
             self.writes.setdefault(key, []).extend((number, access) for access in plan.written[number][1])
         self.regions = plan.regions
         self.words = {variable.of: variable.name for variable in machine.of_kind("value")}
+        self.overlaps = Overlaps()
         self.first: Content = {}
         for name, number in {**dict.fromkeys(sorted(plan.derived), 0), **plan.initial}.items():
-            self.first = _landed(self.first, FlyingCopy(name, "", number, self.regions[name].access()))
+            self.first = self.overlaps.landed(self.first, FlyingCopy(name, "", number, self.regions[name].access()))
         self.landing = self._landing()
 
     def _landing(self) -> dict[int, tuple[str, str]]:
@@ -99,13 +128,22 @@ class Linearise:
         return order
 
 
+class _Choice(NamedTuple):
+    """A step that can come next. role: whose event it is, -1 if a copy lands; passes: the event is over with it."""
+
+    action: int
+    successor: int
+    role: int = -1
+    passes: bool = True
+
+
 @dataclass
 class _Frame:
     state: int
     done: tuple[int, ...]
     content: Content
     flying: tuple[FlyingCopy, ...]
-    choices: list[tuple[int, int, tuple[int, ...], Content, tuple[FlyingCopy, ...]]]
+    choices: list[_Choice]
     action: int = -1
 
 
@@ -153,18 +191,19 @@ class _Search:
             for event in events
             if event.waited
         }
-        start = (0,) * len(self.events)
+        start, end = (0,) * len(self.events), tuple(map(len, self.events))
         seen: set[Hashable] = set()
         stack = self.stack
         stack.append(self._frame(self.packed.initial, start, self.model.first, ()))
         while stack:
             frame = stack[-1]
-            if all(done == len(events) for done, events in zip(frame.done, self.events, strict=True)):
+            if frame.done == end:
                 return Order(True, tuple(one.action for one in stack[1:]), len(seen), blocked=blocked)
             if not frame.choices:
                 stack.pop()
                 continue
-            action, state, done, content, flying = frame.choices.pop()
+            choice = frame.choices.pop()
+            state, (done, content, flying) = choice.successor, self._after(frame, choice)
             key = (state, done, frozenset(content.items()), flying)
             if key in seen:
                 continue
@@ -173,37 +212,25 @@ class _Search:
                 why = "too many orders to try"
                 return Order(False, (), len(seen), why, "phase-lapped", complete=False, blocked=blocked)
             stack.append(self._frame(state, done, content, flying))
-            stack[-1].action = action
+            stack[-1].action = choice.action
         self.order.visited, self.order.blocked = len(seen), blocked
         return self.order
 
     def _frame(self, state: int, done: tuple[int, ...], content: Content, flying: tuple[FlyingCopy, ...]) -> _Frame:
         """What can come next: the choice to try first comes last."""
-        landings, steps = [], []
+        steps: list[tuple[int, _Choice]] = []
         out: Successors = []
         bad: Violations = []
         for agent in self.packed.agents:
             agent(state, out, bad)
-        for action, successor in out:
-            if self.model.machine.actions[action].kind == "piece":  # the words are there with the last one
-                landings.append((action, successor, done, content, flying))
-                continue
-            if action not in self.model.landing:  # an arrival that follows cp.asyncs
-                landings.append((action, successor, done, content, flying))
-                continue
-            at = next(n for n, one in enumerate(flying) if one[:2] == self.model.landing[action])
-            landed, rest = _landed(content, flying[at]), (*flying[:at], *flying[at + 1 :])
-            landings.append((action, successor, done, landed, rest))
+        landings = [_Choice(action, successor) for action, successor in out]
+        over = [after[number] if number < len(after) else NEVER for after, number in zip(self.after, done, strict=True)]
+        first = min(over)
         for role, events in enumerate(self.events):
             if done[role] == len(events):
                 continue
             event = events[done[role]]
-            first = [
-                other
-                for other, theirs in enumerate(self.after)
-                if other != role and done[other] < len(theirs) and theirs[done[other]] < event.before
-            ]
-            if first:
+            if first < event.before and any(o < event.before for other, o in enumerate(over) if other != role):
                 continue
             shift, mask, functions = self.packed.roles[role]
             place = state >> shift & mask
@@ -224,13 +251,25 @@ class _Search:
                 if wrong:
                     self._note(done, "stale-read", wrong)
                     continue
-                after, flies = content, flying
-                if not inside:
-                    after, flies = self._effect(self.names[role], event.node, content, flying)
-                progress = done if inside else (*done[:role], done[role] + 1, *done[role + 1 :])
-                steps.append((event.after, (action, successor, progress, after, flies)))
-        steps.sort(key=lambda pair: (pair[1][0] not in self.model.taken, -pair[0]))
+                steps.append((event.after, _Choice(action, successor, role, not inside)))
+        steps.sort(key=lambda pair: (pair[1].action not in self.model.taken, -pair[0]))
         return _Frame(state, done, content, flying, [*landings, *(step for _, step in steps)])
+
+    def _after(self, frame: _Frame, choice: _Choice) -> tuple[tuple[int, ...], Content, tuple[FlyingCopy, ...]]:
+        """How far the roles are, the words and the copies in flight when a choice has been taken."""
+        done, content, flying = frame.done, frame.content, frame.flying
+        role = choice.role
+        if role < 0:
+            landing = self.model.landing.get(choice.action)
+            # an arrival that follows cp.asyncs lands nothing, and with a piece of a copy the words are not there yet
+            if landing is None or self.model.machine.actions[choice.action].kind == "piece":
+                return done, content, flying
+            at = next(n for n, one in enumerate(flying) if one[:2] == landing)
+            return done, self.model.overlaps.landed(content, flying[at]), (*flying[:at], *flying[at + 1 :])
+        if not choice.passes:
+            return done, content, flying
+        content, flying = self._effect(self.names[role], self.events[role][done[role]].node, content, flying)
+        return (*done[:role], done[role] + 1, *done[role + 1 :]), content, flying
 
     def _note(self, done: tuple[int, ...], property: str, why: str) -> None:
         if sum(done) > self.furthest:
@@ -265,7 +304,7 @@ class _Search:
             new = (FlyingCopy(copies.write.object, copies.barrier, number, copies.write, adds) for copies, _ in lands)
             return content, (*flying, *new)
         for access, number, adds in _made(operation, numbers, content):
-            content = _landed(content, FlyingCopy("", "", number, access, adds))
+            content = self.model.overlaps.landed(content, FlyingCopy("", "", number, access, adds))
         return content, flying
 
 
@@ -286,17 +325,5 @@ def _made(
         yield operation.destination, content.get(_key(operation.sources[0]), -1), adds
 
 
-def _key(access: Access) -> tuple[str, int, int, int]:
+def _key(access: Access) -> Place:
     return access.space, access.cta, access.start, access.stop
-
-
-def _landed(content: Content, copy: FlyingCopy) -> Content:
-    """Afterwards; what overlaps is no longer the words of one write."""
-    key = space, cta, start, stop = _key(copy.access)
-    kept = {
-        one: value for one, value in content.items() if one[:2] != (space, cta) or one[3] <= start or stop <= one[2]
-    }
-    known = copy.number >= 0 and (not copy.adds or key in content)
-    if known:
-        kept[key] = copy.number + (content[key] if copy.adds else 0)
-    return kept
