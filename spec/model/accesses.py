@@ -10,8 +10,9 @@ the two needs can be left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from sm90_verify.spec.model.machine import Check
@@ -41,13 +42,9 @@ class Spot(NamedTuple):
     held: Held
     next: tuple[Access, ...]
 
-    def conflicts(self, access: Access) -> tuple[list[str], list[str]]:
-        """What conflicts with an access, in words: what has started, and what could start."""
-        started = (*self.held.in_progress(), *self.held.unordered)
-        one, other = ([describe(own) for own in some if access.conflicts(own)] for some in (started, self.next))
-        return one, other
 
-
+Places = dict[Access, list[int]]
+"""Accesses, and for each the locations of a role where it is in progress, or could start."""
 Told = tuple[Expr, tuple[tuple[Expr, str], ...]]
 """A condition, and conditions under which words say what it is."""
 
@@ -66,7 +63,8 @@ class Bystander:
         words: what it has started before what it could start.
         """
         if access not in self.known:
-            self.known[access] = self.told([spot.conflicts(access) for spot in self.spots])
+            which = [{own: at for own, at in some.items() if access.conflicts(own)} for some in self.begun]
+            self.known[access] = self.told(which, describe)
         return self.known[access]
 
     def unfenced(self, access: Access, strict: bool) -> Told:
@@ -75,19 +73,40 @@ class Bystander:
         """
         key = (access, strict)
         if key not in self.known:
-            bare = [needing_fence(spot.held, access, strict) for spot in self.spots]
-            self.known[key] = self.told([([one.object for one in some],) for some in bare])
+            which = {own: at for own, at in self.bare.items() if needs_fence(own, access, strict)}
+            self.known[key] = self.told([which], lambda own: own.object)
         return self.known[key]
 
-    def told(self, found: Sequence[tuple[list[str], ...]]) -> Told:
-        """By location, words of several ranks: where there are any, and where which of them, the first ranks first."""
-        names = dict.fromkeys((rank, name) for rank in range(len(found[0])) for spot in found for name in spot[rank])
-        cases = [(self.at([name in spot[rank] for spot in found]), name) for rank, name in names]
-        return self.at([any(spot) for spot in found]), tuple(cases)
+    @cached_property
+    def begun(self) -> tuple[Places, Places]:
+        """What is in progress where, and what could start where."""
+        return (
+            _places([(*spot.held.in_progress(), *spot.held.unordered) for spot in self.spots]),
+            _places([spot.next for spot in self.spots]),
+        )
 
-    def at(self, which: Sequence[bool]) -> Expr:
-        """The role is at one of these locations."""
-        return in_locations(self.counter, [index for index, here in enumerate(which) if here])
+    @cached_property
+    def bare(self) -> Places:
+        """Which generic accesses no fence has followed, and where."""
+        return _places([spot.held.unfenced for spot in self.spots])
+
+    def told(self, found: Sequence[Places], word: Callable[[Access], str]) -> Told:
+        """Accesses of several ranks: at which locations there are any, and at which what, the first ranks first."""
+        cases: dict[tuple[int, str], list[int]] = {}
+        for rank, places in enumerate(found):
+            for access, at in places.items():
+                cases.setdefault((rank, word(access)), []).extend(at)
+        anywhere = in_locations(self.counter, (place for at in cases.values() for place in at))
+        return anywhere, tuple((in_locations(self.counter, at), name) for (_, name), at in cases.items())
+
+
+def _places(spots: Iterable[Iterable[Access]]) -> Places:
+    """By access, the locations where it is one of those, in the order in which they are met."""
+    found: Places = {}
+    for index, accesses in enumerate(spots):
+        for access in accesses:
+            found.setdefault(access, []).append(index)
+    return found
 
 
 class Flight(NamedTuple):
@@ -194,7 +213,12 @@ def _told_check(property: str, told: Told, because: str, object: str) -> list[Ch
 
 def needing_fence(held: Held, access: Access, strict: bool) -> list[Access]:
     """Generic accesses that have not been fenced and overlap an async one; reads matter only if `strict`."""
-    return [one for one in held.unfenced if one.overlaps(access) and (one.write or (strict and access.write))]
+    return [one for one in held.unfenced if needs_fence(one, access, strict)]
+
+
+def needs_fence(earlier: Access, access: Access, strict: bool) -> bool:
+    """An async access needs a fence after that generic one."""
+    return earlier.overlaps(access) and (earlier.write or (strict and access.write))
 
 
 def stale_check(role: str, access: Access, found: Expr, tag: object) -> list[Check]:

@@ -201,7 +201,7 @@ class Unmet:
         """Other roles that have initialised a barrier, and where they have not shown it to CTAs (hidden) or copies."""
         for other in self._others(program):
             inits = [spot.held.hidden_inits if hidden else spot.held.unfenced_inits for spot in other.spots]
-            when = other.at([barrier in one for one in inits])
+            when = in_locations(other.counter, [index for index, one in enumerate(inits) if barrier in one])
             if not is_false(when):
                 yield other.name, when
 
