@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sm90_verify.engines.smt.read_z3 import Term, number_in, symbol, z3_module
+from sm90_verify.engines.smt.read_z3 import Term, number_in, substituted, symbol, z3_module
 from sm90_verify.engines.smt.unroll import Relation, initial_state, relation, renaming, state_terms, take
 from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import LIMIT, Check, Machine
@@ -96,6 +96,7 @@ class Unrolling:
         self.places = {name: number for number, name in enumerate(names)}
         pairs = [term for name in names for term in wrong[name]]
         self.everything = self.z3.And([step.step, step.ordered, *pairs, *lemmas])
+        self.states: dict[int, dict[str, Term]] = {}
         self.copies: list[list[Term]] = []
         self.extended, self.questions, self.hopeless = 0, 0, False
         self.clean: dict[str, int] = {}
@@ -104,11 +105,11 @@ class Unrolling:
     def begin(self) -> None:
         """Takes a new solver and asserts everything again."""
         self.solver = self.z3.SolverFor("QF_FD")
-        first = state_terms(self.step.machine, "@0")
+        first = self._state(0)
         for role in self.step.machine.roles:
             self.solver.add(*first[role.counter].well_formed())
         if self.initial:
-            self.solver.add(self.z3.substitute(self.step.initial, *self._names(0)))
+            self.solver.add(substituted(self.step.initial, self._names(0)))
         self._assert_lemmas(0)
         for number in range(self.extended):
             self.extend(number)
@@ -117,15 +118,20 @@ class Unrolling:
         """What the terms of the relation are called at the step from state `number` on."""
         step, pairs = self.step, []
         for here, state in ((number, step.before), (number + 1, step.after)):
-            pairs += renaming(state, state_terms(step.machine, f"@{here}"))
+            pairs += renaming(state, self._state(here))
         for here, (who, pick) in ((number, (step.who, step.pick)), (number + 1, (step.who_next, step.pick_next))):
             pairs += [(who, symbol(f"who@{here}", who.size())), (pick, symbol(f"pick@{here}", pick.size()))]
         return pairs
 
+    def _state(self, number: int) -> dict[str, Term]:
+        if number not in self.states:
+            self.states[number] = state_terms(self.step.machine, f"@{number}")
+        return self.states[number]
+
     def _copy(self, number: int) -> list[Term]:
         """step, ordered, (wrong state, wrong step) of each property, and the lemmas, from state `number` on."""
         while len(self.copies) <= number:
-            self.copies.append(self.z3.substitute(self.everything, *self._names(len(self.copies))).children())
+            self.copies.append(substituted(self.everything, self._names(len(self.copies))).children())
         return self.copies[number]
 
     def _assert_lemmas(self, number: int) -> None:

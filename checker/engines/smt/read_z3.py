@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import importlib
 import operator
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, compute, fold
@@ -33,6 +33,8 @@ class Places:
     """
 
     bits: tuple[Term, ...]
+    known: dict[int, Term] = field(default_factory=dict, compare=False, kw_only=True)
+    """Terms of `equals` that have been asked for."""
 
     @staticmethod
     def named(name: str, size: int) -> Places:
@@ -45,7 +47,9 @@ class Places:
         return self.bits[number - 1]
 
     def equals(self, number: int) -> Term:
-        return conjunction([self.at_least(number), z3_module().Not(self.at_least(number + 1))])
+        if number not in self.known:
+            self.known[number] = conjunction([self.at_least(number), z3_module().Not(self.at_least(number + 1))])
+        return self.known[number]
 
     def table(self, values: tuple[int, ...], width: int) -> Term:
         """The value that a table has at the number: a balanced choice between the runs of equal values."""
@@ -98,14 +102,32 @@ def conjunction(terms: Iterable[Term]) -> Term:
     """All of the terms."""
     parts = list(terms)
     z3 = z3_module()
-    return parts[0] if len(parts) == 1 else z3.And(parts) if parts else z3.BoolVal(True)
+    return parts[0] if len(parts) == 1 else _joined(z3.Z3_mk_and, parts) if parts else z3.BoolVal(True)
 
 
 def disjunction(terms: Iterable[Term]) -> Term:
     """Any of the terms."""
     parts = list(terms)
     z3 = z3_module()
-    return parts[0] if len(parts) == 1 else z3.Or(parts) if parts else z3.BoolVal(False)
+    return parts[0] if len(parts) == 1 else _joined(z3.Z3_mk_or, parts) if parts else z3.BoolVal(False)
+
+
+def _joined(make: Callable[..., Any], parts: list[Term]) -> Term:
+    """As z3.And and z3.Or do, which look for what is no Bool yet first: that takes longer than all the rest."""
+    z3 = z3_module()
+    context = z3.main_ctx()
+    return z3.BoolRef(make(context.ref(), len(parts), _asts(parts)), context)
+
+
+def _asts(terms: Sequence[Term]) -> Any:
+    return (z3_module().Ast * len(terms))(*(term.as_ast() for term in terms))
+
+
+def substituted(term: Term, pairs: Sequence[tuple[Term, Term]]) -> Term:
+    """A Bool in which the second of each pair stands where the first one, of the same sort, did."""
+    z3 = z3_module()
+    old, new = (_asts([pair[place] for pair in pairs]) for place in (0, 1))
+    return z3.BoolRef(z3.Z3_substitute(term.ctx.ref(), term.as_ast(), len(pairs), old, new), term.ctx)
 
 
 def symbol(name: str, width: int) -> Term:
