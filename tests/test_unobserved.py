@@ -77,7 +77,8 @@ def test_order_notes_it_and_proves_the_rest_unless_arrivals_can_change_places(pi
 
 @pytest.mark.parametrize(("pipeline", "text"), SMALL)
 def test_smt_notes_it_and_proves_the_rest(pipeline, text):
-    result = check(pipeline, engine="smt", timeout=10)
+    """One with loops without end is not proved in any time that was tried, and noted early."""
+    result = check(pipeline, engine="smt", timeout=60 if pipeline.trips == 2 else 4)
     assert [note.property for note in result.noted] == [UNOBSERVED]
     assert VIOLATED not in {finding.verdict for finding in result.findings}
     if pipeline.trips == 2:

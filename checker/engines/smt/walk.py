@@ -17,6 +17,9 @@ from sm90_verify.engines.smt.tables import graph_of, reaching
 from sm90_verify.spec.model.machine import Check, Machine
 from sm90_verify.spec.ptx.expr import Expr, Lit
 
+FRUITLESS = 24
+"""Walks in a row that find no state and take no action that others have not, after which there is nothing to find."""
+
 StateValues = tuple[int, ...]
 """The values of the variables, in declaration order."""
 
@@ -46,7 +49,9 @@ def compile_tests(machine: Machine, conditions: Sequence[Expr]) -> Callable[[Sta
 
 
 def walk(machine: Machine, *, seconds: float = 5.0, runs: int = 400, steps: int = 1200) -> Walk:
-    """Walks until every action that the model knows all about was taken, or for so many seconds, runs and steps."""
+    """Walks until every action that the model knows all about was taken, or no walk finds anything new, or for so many
+    seconds, runs and steps.
+    """
     return _Walker(machine).run(time.perf_counter() + seconds, runs, steps)
 
 
@@ -105,6 +110,7 @@ class _Walker:
         seen: dict[StateValues, None] = {}
         taken = [0] * len(self.machine.actions)
         initial = tuple(variable.initial for variable in self.machine.variables)
+        before, fruitless = (0, 0), 0
         for number in range(runs):
             path: list[int] = []
             state = initial
@@ -129,6 +135,10 @@ class _Walker:
             result.rounds |= bool(path) and all(e or a for e, a in zip(ends, again, strict=True))
             if time.perf_counter() > deadline or (result.rounds and all(taken[index] for index in self.known)):
                 break
+            now = len(seen), sum(map(bool, taken))
+            before, fruitless = now, fruitless + 1 if now == before else 0
+            if fruitless == FRUITLESS and result.rounds:
+                break
         result.states = list(seen)
         result.taken = taken
         return result
@@ -136,12 +146,12 @@ class _Walker:
     def _enabled(self, state: StateValues, path: list[int], result: Walk) -> tuple[list[int], bool]:
         halted = False
         for name in ("whole", *(f"at{role}_{state[counter]}" for role, counter in enumerate(self.counters))):
-            halted |= self._note(name, state, tuple(path), result)
+            halted |= self._note(name, state, path, result)
         enabled = []
         refused = False
         for index in self._candidates(state):
             if self.space[f"guard{index}"](state):
-                if self._note(f"by{index}", state, (*path, index), result):
+                if self._note(f"by{index}", state, path, result, index):
                     refused = True
                 else:
                     enabled.append(index)
@@ -149,8 +159,8 @@ class _Walker:
             role.locations[state[counter]].final
             for role, counter in zip(self.machine.roles, self.counters, strict=True)
         )
-        if not enabled and not refused and not halted and not finished:
-            result.suspects.setdefault("deadlock", tuple(path))
+        if not enabled and not refused and not halted and not finished and "deadlock" not in result.suspects:
+            result.suspects["deadlock"] = tuple(path)
         return enabled, halted
 
     def _candidates(self, state: StateValues) -> list[int]:
@@ -159,11 +169,13 @@ class _Walker:
             found += self.by_place.get((role, state[counter]), [])
         return found + self.agents
 
-    def _note(self, name: str, state: StateValues, path: tuple[int, ...], result: Walk) -> bool:
+    def _note(self, name: str, state: StateValues, path: list[int], result: Walk, *last: int) -> bool:
+        """What is violated there, or by the last step, and whether that is not followed."""
         halts = False
         for number in self.space[name](state):  # type: ignore[attr-defined]
             check = self.checks[number]
-            result.suspects.setdefault(check.property, path)
+            if check.property not in result.suspects:
+                result.suspects[check.property] = (*path, *last)
             halts |= check.halts
         return halts
 
