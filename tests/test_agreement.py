@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import pytest
 from corpus_table import CASES
+from machines import machine_of
 
 from sm90_verify.counterexample.trace import execute, is_enabled
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.smt.bounded import bounded
 from sm90_verify.engines.violation import Violation
-from sm90_verify.spec.language.walk import trace
-from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.machine import LIMIT, Machine
 
 DEEPEST = 7
@@ -24,7 +23,7 @@ BROKEN = [pytest.param(case.broken, id=case.id) for case in CASES if case.broken
 
 @pytest.mark.parametrize("pipeline", BROKEN)
 def test_same_violations_after_as_many_steps(pipeline):
-    machine = compile_kernel(trace(pipeline))
+    machine = machine_of(pipeline)
     shown = explore(machine).violations
     searched = {property: len(violation.actions) for property, violation in shown.items() if property != LIMIT}
     depth = max(searched.values())

@@ -8,13 +8,12 @@ from functools import cache
 
 import pytest
 from corpus_table import CASES, LEFT_OUT, MODULES, Case
+from machines import machine_of
 
 from sm90_verify.engines.search.exploration import Exploration, is_undetermined
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.result import PROPERTIES
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace
-from sm90_verify.spec.model.compile import compile_kernel
 
 BROKEN = [pytest.param(case, id=case.id) for case in CASES]
 FIXED = [
@@ -28,7 +27,7 @@ MOST_STEPS = 26
 
 @cache
 def explored(pipeline: Pipeline) -> Exploration:
-    return explore(compile_kernel(trace(pipeline)))
+    return explore(machine_of(pipeline))
 
 
 @pytest.mark.parametrize("case", BROKEN)
@@ -61,7 +60,7 @@ def test_fixed_twin_is_proved(pipeline: Pipeline) -> None:
 @pytest.mark.parametrize("pipeline", FIXED)
 def test_fixed_twin_does_something(pipeline: Pipeline) -> None:
     """A proof about a program that never gets anywhere proves nothing: every line of every role is executed."""
-    machine = compile_kernel(trace(pipeline))
+    machine = machine_of(pipeline)
     unreached = set(explored(pipeline).unreached)
     executed = {(action.role, action.source) for index, action in enumerate(machine.actions) if index not in unreached}
     lines = {
@@ -72,12 +71,12 @@ def test_fixed_twin_does_something(pipeline: Pipeline) -> None:
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_reduced_search_finds_something_too(case: Case) -> None:
-    assert explore(compile_kernel(trace(case.broken)), reduced=True).violations
+    assert explore(machine_of(case.broken), reduced=True).violations
 
 
 @pytest.mark.parametrize("pipeline", FIXED)
 def test_reduced_search_proves_it_too(pipeline: Pipeline) -> None:
-    reduced = explore(compile_kernel(trace(pipeline)), reduced=True)
+    reduced = explore(machine_of(pipeline), reduced=True)
     assert (reduced.complete, reduced.violations, is_undetermined(reduced)) == (True, {}, "")
     assert reduced.states <= explored(pipeline).states
 

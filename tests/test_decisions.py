@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from corpus_table import CASES
+from machines import machine_of
 from random_choices import a_kernel, said
 
 from sm90_verify.counterexample.replay import replay_trace
@@ -147,10 +148,6 @@ class Depends(Pipeline):
                 at += 1
 
 
-def machine_of(pipeline: Pipeline, kept: int | None = None):
-    return compile_kernel(trace(pipeline), kept=kept)
-
-
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_a_limit_of_a_step_always_holds(case):
     """Who looks for a proof follows the step: what a state may be like there is a limit of the state."""
@@ -194,7 +191,7 @@ def test_the_eighth_decision_back_is_known_in_a_ring_of_eight(wrong, verdict):
 def test_what_is_found_behind_a_lost_decision_is_open(wrong):
     """With four decisions remembered, nobody can tell the right one from the wrong one."""
     for reduced in (True, False):
-        found = explore(machine_of(Late(wrong=wrong, stages=5), 4), reduced=reduced)
+        found = explore(compile_kernel(trace(Late(wrong=wrong, stages=5)), kept=4), reduced=reduced)
         assert not found.violations and list(found.open) == ["deadlock"]
     assert (
         "consumer can be more than 4 shared decisions behind another role (choices of 'kind')" in found.open["deadlock"]
