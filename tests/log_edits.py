@@ -59,7 +59,8 @@ def renumbered(records: Sequence[Record]) -> tuple[Record, ...]:
     at, out = 1, []
     for number, record in enumerate(records):
         r = record
-        out.append(Record(number + 2, at, r.kind, r.source_line, r.time, r.warp, r.values))
+        moved = (r.line, r.at) != (number + 2, at)
+        out.append(Record(number + 2, at, r.kind, r.source_line, r.time, r.warp, r.values) if moved else r)
         at += LENGTH[record.kind]
     return tuple(out)
 

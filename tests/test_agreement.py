@@ -16,7 +16,7 @@ from sm90_verify.engines.smt.bounded import bounded
 from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import LIMIT, Machine
 
-DEEPEST = 7
+DEEPEST = 6
 """Programs with longer schedules are compared up to their shortest violation only."""
 BROKEN = [pytest.param(case.broken, id=case.id) for case in CASES if case.broken is not None]
 

@@ -117,7 +117,7 @@ def test_every_size_was_recorded(recordings):
 @pytest.mark.parametrize("schedule", GEMMS)
 def test_the_specification_allows_every_recorded_run(recordings, schedule):
     taken = steps = waited = 0
-    for one in recordings[::2]:
+    for one in recordings[::3]:
         if one.model == f"gemm-{schedule}":
             found = acceptance_of(one)
             assert found.accepted == found.runs and not found.hung, found.refused[0][1].because

@@ -127,7 +127,7 @@ def replayed(machine: Machine, actions: tuple[int, ...]) -> list[dict[str, int]]
 
 
 @settings(
-    max_examples=6,
+    max_examples=2,
     deadline=None,
     derandomize=True,
     phases=(Phase.explicit, Phase.generate),
@@ -164,10 +164,10 @@ def test_random_rings_agree_with_search(parameters: dict[str, Any]) -> None:
         assert len(violation.actions) == expected[name] or name in proof.long
 
 
-SIZES = [(name, *size) for name in WITH_CONSUMERS for size in ((1, 1), (1, 2), (2, 2))]
+SIZES = [(name, *size) for name in WITH_CONSUMERS for size in ((1, 1), (2, 2))]
 
 
-@pytest.mark.parametrize(("name", "stages", "consumers"), [*SIZES, ("tma-async", 3, 2), ("ordered-sequence", 4, 2)])
+@pytest.mark.parametrize(("name", "stages", "consumers"), [*SIZES, ("tma-async", 3, 2)])
 def test_the_pipeline_classes_are_proved(name: str, stages: int, consumers: int) -> None:
     machine = compile_kernel(trace(PIPELINES[name](stages=stages, consumers=consumers)))
     proof = prove(machine, timeout=600)

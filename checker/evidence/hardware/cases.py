@@ -20,6 +20,7 @@ from sm90_verify.evidence.mutation.models import models
 from sm90_verify.mutation.catalogue import Model, Mutant, mutants_of
 from sm90_verify.python_file import load_classes, load_module
 from sm90_verify.recordings.lower import lower
+from sm90_verify.recordings.plan import ExecutorPlan
 from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.errors import SpecError
@@ -79,22 +80,32 @@ def faults(folder: str) -> Iterator[Case]:
     Raises SpecError if no file has any.
     """
     for path, broken, fixed in _rows(folder):
-        if not _can_run(broken):
+        if _plan_of(broken) is None:
             broken = _bounded(broken, broken.stages + TRIPS)
-        right = next((one for one in (*fixed, *(_bounded(one, broken.trips) for one in fixed)) if _can_run(one)), None)
+        twins = (*fixed, *(_bounded(one, broken.trips) for one in fixed))
+        right = next((one for one in twins if _plan_of(one) is not None), None)
         yield replace(_named(path, broken), right=None if right is None else _key(_named(path, right)))
 
 
-def right_pipelines(folder: str) -> Iterator[tuple[str, Pipeline]]:
-    """The right ones of them, each once, that the executor can run, if need be with a trip count; with their files."""
+def right_pipelines(folder: str) -> Iterator[tuple[str, Pipeline, ExecutorPlan]]:
+    """The right ones of them, each once, that the executor can run, if need be with a trip count; with their files and
+    plans.
+    """
     seen = set()
     for path, _, fixed in _rows(folder):
         for one in fixed:
-            runs = one if _can_run(one) else _bounded(one, one.stages + TRIPS)
-            case = _named(path, runs)
-            if case not in seen and _can_run(runs):
+            if (case := _named(path, one)) in seen:
+                continue
+            seen.add(case)
+            runs, plan = one, _plan_of(one)
+            if plan is None:
+                runs = _bounded(one, one.stages + TRIPS)
+                if (case := _named(path, runs)) in seen:
+                    continue
                 seen.add(case)
-                yield path.as_posix(), runs
+                plan = _plan_of(runs)
+            if plan is not None:
+                yield path.as_posix(), runs, plan
 
 
 def _rows(folder: str) -> Iterator[tuple[Path, Pipeline, tuple[Pipeline, ...]]]:
@@ -112,12 +123,12 @@ def _bounded(pipeline: Pipeline, trips: Any) -> Pipeline:
     return type(pipeline)(**pipeline.parameters() | {"trips": trips})
 
 
-def _can_run(pipeline: Pipeline) -> bool:
+def _plan_of(pipeline: Pipeline) -> ExecutorPlan | None:
+    """None if the executor cannot run it."""
     try:
-        lower(trace(pipeline))
+        return lower(trace(pipeline))
     except SpecError:
-        return False
-    return True
+        return None
 
 
 def _named(path: Path, pipeline: Pipeline) -> Case:

@@ -17,12 +17,10 @@ from sm90_verify.evidence.hardware.cases import right_pipelines
 from sm90_verify.gpu.device import gpu
 from sm90_verify.gpu.executor import Executor
 from sm90_verify.gpu.record import JITTER, resolution
-from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.plan import CODES, ExecutorPlan
 from sm90_verify.recordings.recording import Recording, recorded, write
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
-from sm90_verify.spec.language.walk import trace
 
 RUNS = 40
 """Of each pipeline."""
@@ -32,8 +30,7 @@ FURTHER = (*CODES[CODES.index("word") :], "cluster_arrive")
 
 def twins(folder: str) -> Iterator[tuple[str, Pipeline, ExecutorPlan]]:
     """File, pipeline and plan of each."""
-    for path, pipeline in right_pipelines(folder):
-        plan = lower(trace(pipeline))
+    for path, pipeline, plan in right_pipelines(folder):
         several = any(one.code == "arrive" and one.e & 0xFFFF for role in plan.roles for one in role.instructions)
         if plan.has(*FURTHER) or plan.kernel.launch.blocks > 1 or several:
             yield path, pipeline, plan
