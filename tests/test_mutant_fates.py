@@ -243,7 +243,7 @@ def test_the_score_of_a_small_model():
 
 
 def test_command(capsys):
-    assert main(["mutants", "ordered-sequence stages=3 consumers=2", "--format", "json", "--processes", "1"]) == 0
+    assert main(["mutants", "ordered-sequence stages=2 consumers=1", "--format", "json", "--processes", "1"]) == 0
     answer = json.loads(capsys.readouterr().out)
     (one,) = answer["models"]
     assert (answer["verdict"], answer["disagreed"], one["undecided"]) == ("proved", 0, 0)

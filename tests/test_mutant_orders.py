@@ -28,12 +28,15 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_all_states_and_happens_before_agree(name):
+    """But for changes of where a role starts: none is proved, and some take long to be refused."""
     model, expected = MODELS[name]
     found = set()
     for mutant in mutants_of(model):
+        if mutant.operator == "start":
+            continue
         try:
             machine, kernel, program = compiled(mutant.of(model))
-            if program == original(model).program or order(trace(mutant.of(model))).verdict != PROVED:
+            if program == original(model).program or order(kernel).verdict != PROVED:
                 continue
         except SpecError:
             continue
