@@ -180,7 +180,7 @@ def test_all_mistakes_are_recorded(obedient, monkeypatch, tmp_path):
 
 
 def test_what_recording_costs(obedient):
-    lines = pipelines_record.overheads(2)
+    lines = pipelines_record.overheads(1)
     assert len(lines) == len(shapes.NAMES) and lines[0].endswith("0.500 ms, recorded 1.000 ms, 2.00 times")
 
 
