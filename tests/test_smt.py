@@ -154,7 +154,7 @@ def test_random_rings_agree_with_search(parameters: dict[str, Any]) -> None:
         }
         for violation in found.violations.values():
             replayed(machine, violation.actions)
-    proof = prove(machine, timeout=20, depth=12)
+    proof = prove(machine, timeout=8, depth=12)
     for name, verdict in proof.verdicts.items():
         if name in truth.violations:
             assert verdict != PROVED, (name, parameters)
@@ -235,7 +235,7 @@ def test_a_broken_ring_is_refuted_with_the_shortest_schedule(broken: dict[str, A
     machine = ring(**{"stages": 1, **broken})
     expected = lengths(machine)
     assert expected
-    proof = prove(machine, timeout=300)
+    proof = prove(machine, timeout=300, depth=max(expected.values()))
     found = {name: len(violation.actions) for name, violation in proof.violations.items()}
     assert found.keys() <= expected.keys()
     assert all(found[name] == expected[name] or name in proof.long for name in found)
