@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from test_effects import INTO, X, kernel_of
+from effect_meanings import INTO, X
+from test_effects import kernel_of
 
 from sm90_verify.engines.order.outcome import applicable
 from sm90_verify.spec.ptx import needs
