@@ -5,9 +5,10 @@ from __future__ import annotations
 import operator
 import random
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from sm90_verify.gpu.device import Fault
+from emulated_state import Barrier, Generation, Role
+
 from sm90_verify.recordings.instructions import COMPARISONS, KINDS
 from sm90_verify.recordings.plan import CONTROL, GLOBAL, OWN, PEERS
 from sm90_verify.recordings.run import Event, GpuRun, RoleRun
@@ -20,69 +21,6 @@ which each sum before a late copy keeps the copy engine busy. As measured on an 
 QUEUED = 6
 """Operations that the copy engine queues; who starts more waits."""
 GRANULE = 16
-
-
-@dataclass
-class Barrier:
-    """An mbarrier, as PTX describes it, with the number of its phase."""
-
-    expected: int
-    pending: int = 0
-    tx: int = 0
-    phase: int = 0
-
-    def __post_init__(self):
-        self.pending = self.expected
-
-    def arrive(self, count=1, expect=0, drop=False):
-        """Returns the token."""
-        token = self.phase
-        self.tx += expect
-        self.expected -= count * drop
-        self.pending -= count
-        self.settle()
-        return token
-
-    def settle(self):
-        if self.pending < 0:
-            raise Fault("an arrival that nobody expects")
-        if self.pending == 0 and self.tx == 0:
-            self.phase += 1
-            self.pending = self.expected
-
-
-@dataclass
-class Generation:
-    """Threads that have come to a barrier of threads, of how many."""
-
-    came: int = 0
-    of: int = 0
-
-    @property
-    def complete(self):
-        return self.came >= self.of
-
-
-@dataclass
-class Role:
-    lowered: object
-    at: int = 0
-    stage: str = "gate"
-    ready: int = 0
-    began: int = 0
-    token: int = -1
-    ticket: object = 0
-    events: list = field(default_factory=list)
-    stores: list = field(default_factory=list)
-    groups: list = field(default_factory=list)
-    copies: list = field(default_factory=list)
-    copied: list = field(default_factory=list)
-    answer: int = 0
-    latest: int = -1
-
-    @property
-    def instruction(self):
-        return self.lowered.instructions[self.at] if self.at < len(self.lowered.instructions) else None
 
 
 class Emulation:
