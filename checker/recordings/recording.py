@@ -220,16 +220,16 @@ def _event(event: Any, where: Source) -> Event:
         raise _wrong("an event", event, where)
     node, before, took, waited, *rest = event
     reads = rest[0] if rest else []
-    if not all(map(_is_whole, (node, before, took))) or waited not in (0, 1) or not isinstance(reads, list):
+    if not type(node) is type(before) is type(took) is int or waited not in (0, 1) or not isinstance(reads, list):
         raise _wrong("an event", event, where)
-    if min(node, before, took) < 0 or before + took >= LAST:
+    if node < 0 or before < 0 or took < 0 or before + took >= LAST:
         raise _wrong("an event", event, where)
     for read in reads:
         if not isinstance(read, list) or len(read) != 3 or not all(map(_is_whole, read[1:])):
             raise _wrong("an event", event, where)
         if not isinstance(read[0], str):
             raise _wrong("an event", event, where)
-    return Event(node, before, before + took, bool(waited), tuple((buffer, low, high) for buffer, low, high in reads))
+    return Event(node, before, before + took, bool(waited), tuple(map(tuple, reads)))
 
 
 def _of_kind(holder: dict[str, Any], name: str, kind: type, where: Source) -> Any:
