@@ -4,7 +4,8 @@ Persistent and causal: a tile of Q has 1 to 3 blocks of K and V, as the model li
 asks for the next tile and hands it on through a slot in shared memory. One to three warpgroups each multiply their
 rows of Q with all blocks. Named barriers give these warpgroups their turns (ping-pong, UseSchedulerBarrier), the slot
 and the tile of Q; the last warp of the last warpgroup stores O, which lies where V was. With turns and IntraWGOverlap
-the second warpgroup waits for hardly any K and V: the first one has, and its turn comes after that.
+the second warpgroup waits for hardly any K and V: the first one has, and its turn comes after that. How far it is from
+each of these barriers is then followed by the model itself.
 
 $ verify spec examples/flash_attention.py
 PROVED
@@ -27,8 +28,7 @@ REGISTERS = {1: (56, 256), 2: (24, 240), 3: (32, 160)}
 
 class FlashAttention(Pipeline):
     """stages: kStages. groups: NumMmaWarpGroups. overlap: IntraWGOverlap, P of one block times V beside Q times the
-    next K. pingpong: UseSchedulerBarrier. least, most: blocks of K and V in a tile; with overlap and turns every other
-    number, so that the second warpgroup, which does not wait for all, comes back to each stage after some laps at most.
+    next K. pingpong: UseSchedulerBarrier. least, most: blocks of K and V in a tile.
     """
 
     stages = 2
@@ -216,7 +216,7 @@ class FlashAttention(Pipeline):
 
     def blocks(self) -> Body:
         """n_block_max - n_block_min of the next tile."""
-        numbers = range(self.least, self.most + 1, 2 if self.overlap and self.pingpong else 1)
+        numbers = range(self.least, self.most + 1)
         return (yield self.choose("blocks", *numbers)) if len(numbers) > 1 else self.most
 
     @property

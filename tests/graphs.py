@@ -39,7 +39,8 @@ def bare(program: Program) -> Program:
     for node in program.nodes:
         laps = isinstance(node.operation, op.Wait) and isinstance(node.operation.phase, Phase)
         distance = node.distance if laps else 0
-        nodes.append(Node(node.operation, node.source, IDLE, node.loop, distance, successors=dict(node.successors)))
+        told = Node(node.operation, node.source, IDLE, node.loop, distance, successors=dict(node.successors))
+        nodes.append(replace(told, skips=node.skips, moves=node.moves))
     return replace(program, nodes=tuple(nodes))
 
 
@@ -86,7 +87,7 @@ def untrue(program: Program, steps: int = 400, walks: int = 4) -> list[str]:
 def _then(node: Node, answer: Hashable, counts: Found) -> Found:
     arrived, observed, ahead = map(dict, counts[:3])
     what = node.operation
-    if isinstance(what, op.Wait) and answer is not False and not isinstance(what.phase, op.Token):
+    if isinstance(what, op.Wait) and answer is not False and not isinstance(what.phase, op.Token) and not node.skips:
         observed[what.barrier] = observed.get(what.barrier, -1) + node.distance
     if isinstance(what, op.Arrive):
         arrived[what.barrier] = arrived.get(what.barrier, 0) + what.count

@@ -55,6 +55,51 @@ class SometimesWaits(Pipeline):
             yield self.full[at].wait(at.phase)  # the line
 
 
+class Watcher(Pipeline):
+    """Right: the watcher looks at some iterations only, and meets the consumer in each before the release."""
+
+    full = barrier(arrivals=1)
+    empty = barrier(arrivals=1)
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def producer(self, at):
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.full[at].arrive_expect_tx(self.a.bytes)
+        yield self.a[at].load(signals=self.full[at])
+
+    @role(warps=1)
+    def consumer(self, at):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].read()
+        yield self.named_sync(1, threads=64)
+        yield self.empty[at].arrive()
+
+    @role(warps=1)
+    def watcher(self, at):
+        if (yield self.choose("looks", True, False)):
+            yield self.full[at].wait(at.phase)
+            yield self.a[at].read()
+        yield self.named_sync(1, threads=64)
+
+
+class WatcherBehind(Watcher):
+    """Wrong: it meets the consumer after the release, and the barrier goes on."""
+
+    @role(warps=1)
+    def consumer(self, at):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].read()
+        yield self.empty[at].arrive()
+        yield self.named_sync(1, threads=64)
+
+    @role(warps=1)
+    def watcher(self, at):
+        if (yield self.choose("looks", True, False)):
+            yield self.full[at].wait(at.phase)  # the line
+        yield self.named_sync(1, threads=64)
+
+
 class Stuck(Pipeline):
     """Wrong: the line to blame is the wait for what never comes, not the last step that was taken."""
 

@@ -61,6 +61,7 @@ MUTATIONS = (
     ("for name in reads[index]])", "for name in ()])"),
     ("wait is not None and answer is not False and not", "wait is not None and not"),
     ("answer is not False and not isinstance(wait.phase, op.Token):", "answer is not False:"),
+    ("None if node.skips else effects.waits", "effects.waits"),
     ("IDLE._replace(tracks=True) if relaxed else IDLE", "IDLE"),
     ("not (sees and answer is not False)", "not sees"),
     ("sees = wait is not None and wait.barrier == name and not isinstance(wait.phase, op.Token)", "sees = True"),

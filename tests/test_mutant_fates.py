@@ -21,6 +21,7 @@ from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.cutlass.classes import Async, TmaAsync, TmaStore
 from sm90_verify.spec.cutlass.epilogue import Epilogue
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.ghost import Ghost
 
 PIPELINES = kernels("pipeline")
 
@@ -138,7 +139,15 @@ def test_a_mutant_without_meaning_is_refused():
     assert "already gone beyond" in outcome.property
 
 
-def test_a_mutant_that_cannot_be_closed_is_decided_for_a_few_trips():
+def test_a_mutant_that_skips_phases_without_end_is_decided_for_all_trips():
+    outcome = fate("drop", "producer", "wait parity 1", nth=0)
+    assert (outcome.verdict, outcome.property) == (KILLED, "arrival-count")
+    assert outcome.reason.startswith("pipeline.full[0]: more arrivals than")
+
+
+def test_a_mutant_that_cannot_be_closed_is_decided_for_a_few_trips(monkeypatch):
+    """As one whose waits skip phases by the states of two origins."""
+    monkeypatch.setattr(Ghost, "waits_alone", lambda *_: False)
     outcome = fate("drop", "producer", "wait parity 1", nth=0)
     assert (outcome.verdict, outcome.property) == (KILLED, "arrival-count")
     assert outcome.reason.startswith("with trips=5, pipeline.full[0]: more arrivals than")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,8 @@ from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
-from sm90_verify.spec.model.kernel import Threads
+from sm90_verify.spec.model.kernel import SKIPPED, Threads
+from sm90_verify.spec.ptx import operations as op
 
 FAR_OPERATIONS = st.sampled_from(
     [
@@ -153,6 +156,21 @@ def test_arrivals_for_a_wait_that_skips_a_phase(gates, expected, reduced):
     an arrival that is taken at once, just because no wait has seen less, hides that.
     """
     assert list(explore(compile_kernel(trace(EveryOther(gates=gates))), reduced=reduced).violations) == expected
+
+
+@pytest.mark.parametrize(("gates", "expected"), [(1, ["phase-lapped"]), (2, [])])
+@pytest.mark.parametrize("reduced", [False, True])
+def test_arrivals_for_a_wait_of_which_only_the_machine_knows_the_phase(gates, expected, reduced):
+    """The same, told as of a role that skips phases without end."""
+    kernel = trace(EveryOther(gates=gates))
+    *others, last = kernel.programs
+    waits = [number for number, node in enumerate(last.nodes) if isinstance(node.operation, op.Wait)]
+    nodes = [
+        replace(node, skips=True, distance=SKIPPED + 1 + 2 * waits.index(number)) if number in waits else node
+        for number, node in enumerate(last.nodes)
+    ]
+    kernel = replace(kernel, programs=(*others, replace(last, nodes=tuple(nodes))))
+    assert list(explore(compile_kernel(kernel), reduced=reduced).violations) == expected
 
 
 def test_who_is_last_at_a_cluster_barrier_is_a_matter_of_order():

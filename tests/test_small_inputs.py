@@ -17,6 +17,8 @@ from sm90_verify import PROVED, VIOLATED, Pipeline, check, render
 RIGHT = [
     small_accesses.Accumulator(waits=True),
     small_waits.Poll(),
+    small_waits.Watcher(),
+    small_waits.Watcher(stages=2),
     small_accesses.CopiedByThreads(fenced=True),
     small_accesses.ReaderFences(),
     test_barrier_bytes.AfterInval(),
@@ -32,6 +34,7 @@ WRONG = [
     ("race", small_accesses.Accumulator()),
     ("deadlock", small_waits.PollsForEver()),
     ("phase-lapped", small_waits.SometimesWaits()),
+    ("deadlock", small_waits.WatcherBehind()),
     ("missing-fence", small_accesses.CopiedByThreads()),
     ("race", small_accesses.WaitsOnTheWrongStage()),
     ("deadlock", small_waits.Stuck()),

@@ -12,6 +12,7 @@ from sm90_verify.spec.model.machine import BarrierInfo, Location, Machine, Role
 from sm90_verify.spec.model.spinning import spinning
 from sm90_verify.spec.model.words import listed
 from sm90_verify.spec.ptx.expr import evaluate
+from sm90_verify.spec.ptx.mbarrier import LAPPED
 
 State = dict[str, int]
 Came = Mapping[str, Mapping[str, int]]
@@ -38,8 +39,8 @@ def arrivals_in(machine: Machine, path: Sequence[tuple[str, State]], last: State
 
 def explain(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> tuple[Blocked, ...]:
     """One entry per stuck role: the barrier, its phase, the arrivals and bytes that are missing, and where those roles
-    are that have not arrived. To blame is who waits for what nobody can bring any more, or else the first of a cycle,
-    or else of those who wait for nobody but each other, be it at a barrier of threads.
+    are that have not arrived. To blame is whose wait was lapped, or else who waits for what nobody can bring any more,
+    or else the first of a cycle, or else of those who wait for nobody but each other, be it at a barrier of threads.
     """
     blamed = _blamed(machine, state, stuck, came)
     return tuple(
@@ -51,11 +52,19 @@ def explain(machine: Machine, state: State, stuck: Sequence[str], came: Came) ->
 
 def _blamed(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> str:
     for role in machine.roles:
+        if role.name in stuck and _is_lapped(role, state):
+            return role.name
+    for role in machine.roles:
         info = awaited(machine, role, state) if role.name in stuck else None
         if info is not None and not [one for one in _who_could_arrive(machine, state, info.name) if one != role.name]:
             return role.name
     cycle = find_cycle(machine, state, stuck, came)
     return cycle[0] if cycle else _last_in_line(machine, state, stuck, came)
+
+
+def _is_lapped(role: Role, state: State) -> bool:
+    """Two phases or more have completed since the one before that which it waits for."""
+    return any(LAPPED in check.because and evaluate(check.when, state) for check in _place(role, state).checks)
 
 
 def _last_in_line(machine: Machine, state: State, stuck: Sequence[str], came: Came) -> str:
@@ -175,7 +184,9 @@ def _blocked(machine: Machine, state: State, role: Role, stuck: Sequence[str], c
     bytes_left = _bytes(machine, state, info)
     if bytes_left:
         missing.append(f"{bytes_left} bytes are still expected" if bytes_left > 0 else f"{-bytes_left} bytes too many")
-    if not missing:
+    if _is_lapped(role, state):
+        missing.append("the phase has completed, and another one since: it was lapped")
+    elif not missing:
         missing.append("its phase has completed, but its parity is the one that the wait blocks on: it was lapped")
     elif state[info.pending]:
         missing += _who_is_missing(machine, state, info, role, stuck, came)

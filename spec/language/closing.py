@@ -11,16 +11,23 @@ somebody does after a loop was closed without them, the role is traced again.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 from sm90_verify.spec.errors import Source
-from sm90_verify.spec.language.ghost import FAR, NO_LAP, Ghost, laps_at, unfollowed
+from sm90_verify.spec.language.ghost import FAR, NO_LAP, Ghost, Unfollowed, laps_at, unfollowed
 from sm90_verify.spec.language.places import Watcher
 from sm90_verify.spec.language.snapshot import Frames, Snapshot, Unreadable, stages_of
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.phase import EXACT, Lineage
+from sm90_verify.spec.ptx.phase import EXACT, Lineage, Phase
+
+Moved: TypeAlias = Mapping[str, int]
+"""By barrier, a number of phases."""
+
+
+FOLLOWED = 2
+"""For how many laps a state is followed at a barrier where it has not waited, if answers are told apart besides."""
 
 
 class StartAgain(BaseException):
@@ -31,8 +38,9 @@ class Closing:
     """The places of one role.
 
     counted: whether the number of an iteration is asked for. numbered: by stages, how closely those of states are.
-    laps: by barrier, how far states are followed that have not waited there, see Ghost.key. unread: what could not
-    be read where the role had yielded.
+    laps: by barrier, how far states are followed that have not waited there, see Ghost.key. skipping: where the machine
+    follows them, see Ghost; exact: where it would not know. places: by key, the place, and by how many phases the role
+    moves on before it. unread: what could not be read where the role had yielded.
     """
 
     def __init__(self, watch: Watcher | None) -> None:
@@ -40,7 +48,9 @@ class Closing:
         self.counted = False
         self.laps = {"": 1}
         self.numbered: dict[int, int] = {}
-        self.places: dict[Hashable, int] = {}
+        self.skipping: dict[str, int] = {}
+        self.exact: set[str] = set()
+        self.places: dict[Hashable, tuple[int, Moved]] = {}
         self.unread: Unreadable | None = None
         self._asked: dict[tuple[Lineage, int], None] = {}
 
@@ -71,7 +81,10 @@ class Closing:
             self._asked[state.lineage, stages_of(state)] = None
         if EXACT in self.numbered.values():  # every number is told apart, so that none is too far
             return ghost.key(snapshot.states, {"": NO_LAP}, NO_LAP)
-        return ghost.key(snapshot.states, self.laps)
+        try:
+            return ghost.key(snapshot.states, self.laps)
+        except Unfollowed:
+            self._follow_exactly(self.skipping)
 
     def look_again(self) -> None:
         """Starts again if somebody has asked for more of a state since it was last looked at."""
@@ -94,11 +107,39 @@ class Closing:
             self.counted = True
             raise StartAgain
 
-    def follow(self, wait: op.Wait, ghost: Ghost) -> None:
-        """Starts again where states must be followed further for a wait; raises Unfollowed where that has no end."""
-        if ghost.is_loose(wait):
-            laps = laps_at(self.laps, wait.barrier)
-            if laps >= FAR or ghost.is_followed(wait):
-                raise unfollowed(wait.barrier)
+    def skips(self, wait: op.Wait, ghost: Ghost) -> bool:
+        """Whether the machine knows how far the wait is from the barrier; starts again if it should and does not."""
+        try:
+            return ghost.skips(wait)
+        except Unfollowed:
+            self._follow_exactly([wait.barrier])
+
+    def _follow_exactly(self, barriers: Iterable[str]) -> NoReturn:
+        for barrier in [*barriers]:
+            del self.skipping[barrier]
+            self.exact.add(barrier)
+        raise StartAgain
+
+    def follow(self, wait: op.Wait, ghost: Ghost, chosen: bool) -> None:
+        """Starts again where states must be followed further for a wait, or by the machine; raises Unfollowed where
+        that is no way out. chosen: the role has got answers, so that it gets long where a state is followed far.
+        """
+        if not ghost.is_loose(wait) and not ghost.is_far(wait):
+            return
+        laps, phase = laps_at(self.laps, wait.barrier), wait.phase
+        skipping = isinstance(phase, Phase) and ghost.waits_alone(wait) and wait.barrier not in self.exact
+        close = skipping and (ghost.skips_elsewhere(wait) or (chosen and laps >= FOLLOWED))
+        if laps < FAR and not ghost.is_followed(wait) and not close:
             self.laps[wait.barrier] = 2 * laps
-            raise StartAgain
+        elif isinstance(phase, Phase) and skipping:
+            self.laps.pop(wait.barrier, None)
+            self.skipping[wait.barrier] = ghost.number(phase.lineage)
+        else:
+            raise unfollowed(wait.barrier)
+        raise StartAgain
+
+
+def further(before: Moved, after: Moved, more: Moved) -> Moved:
+    """By how many phases a role has moved on; of other barriers by none."""
+    apart = {barrier: after[barrier] - before[barrier] + more.get(barrier, 0) for barrier in after}
+    return {barrier: phases for barrier, phases in apart.items() if phases}

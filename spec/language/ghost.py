@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.state import LAPS, PipelineState
+from sm90_verify.spec.model.kernel import SKIPPED
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.phase import Lineage, Phase, phases_ahead
@@ -56,9 +57,19 @@ class Ghost:
     known besides that a state of that lap is not further than so many phases after what the role has seen. far, past:
     laps from which on, and up to which, a lineage's states are not known to be how far from each other. keyed: the
     barriers that the role had waited at where a loop was looked at last.
+
+    skipping: by barrier where it is the machine that knows how far the role is, the number of the lineage that waits
+    there now and then. numbers: lineages in the order in which they were met. at: by lineage, the lap of its newest
+    state where a loop was looked at last, once there is an operation that can tell the machine (`begun`); moved: by
+    such barrier, by how many phases that changed in all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, skipping: Mapping[str, int]) -> None:
+        self.skipping = skipping
+        self.begun = False
+        self.numbers: dict[Lineage, int] = {}
+        self.at: dict[Lineage, int] = {}
+        self.moved = dict.fromkeys(skipping, 0)
         self.observed: dict[str, int] = {}
         self.rebase: dict[tuple[Lineage, str], int] = {}
         self.recent: dict[Lineage, int] = {}
@@ -88,12 +99,56 @@ class Ghost:
         """How many phases after the last one that the role has seen there the wait is meant for; 0 with a token."""
         if isinstance(wait.phase, op.Token):
             return 0
+        if isinstance(wait.phase, Phase) and self.skips(wait):
+            return SKIPPED + 1 + self._from_newest(wait.phase)
         distance = self.target(wait) - self.observed.get(wait.barrier, -1)
         if distance < 0:
             raise SpecError(f"a wait on {wait.barrier} for a phase that this role has already gone beyond")
         if distance >= FAR:
             raise unfollowed(wait.barrier)
         return distance
+
+    def skips(self, wait: op.Wait) -> bool:
+        """It is the machine that knows how far the wait is from the barrier. Raises Unfollowed if it is on such a
+        barrier, and for no phase of the lineage that waits there, or of too old or new a state.
+        """
+        phase = wait.phase
+        if wait.barrier not in self.skipping or isinstance(phase, op.Token):
+            return False
+        if isinstance(phase, Phase) and self.number(phase.lineage) == self.skipping[wait.barrier]:
+            near = abs(self._from_newest(phase)) < FAR // 2
+            if near and self.target(wait) == phase._lap:
+                return True
+        raise unfollowed(wait.barrier)
+
+    def number(self, lineage: Lineage) -> int:
+        """Which it is of those that the role has shown so far."""
+        return self.numbers.setdefault(lineage, len(self.numbers))
+
+    def skips_elsewhere(self, wait: op.Wait) -> bool:
+        """The machine knows how far the role is at another barrier where states of this lineage wait."""
+        return isinstance(wait.phase, Phase) and self.number(wait.phase.lineage) in self.skipping.values()
+
+    def waits_alone(self, wait: op.Wait) -> bool:
+        """No other lineage has waited there, nor is the phase of none."""
+        others = {lineage for lineage, barrier in self.rebase if barrier == wait.barrier}
+        return isinstance(wait.phase, Phase) and others <= {wait.phase.lineage}
+
+    def _from_newest(self, phase: Phase) -> int:
+        return phase._lap - self.at.get(phase.lineage, 0)
+
+    def _move(self, lineage: Lineage, newest: int) -> int:
+        """Tells the machine how far the lineage is now, if it can; how much further it is than it has been told."""
+        barriers = [barrier for barrier, number in self.skipping.items() if number == self.number(lineage)]
+        if barriers and newest <= self.past.get(lineage, -NO_LAP):
+            raise unfollowed(barriers[0])
+        further = newest - self.at.get(lineage, 0)
+        if not self.begun:
+            return further
+        self.at[lineage] = newest
+        for barrier in barriers:
+            self.moved[barrier] += further
+        return 0
 
     def is_loose(self, wait: op.Wait) -> bool:
         """Whether it is not known how far the wait is from what the role has seen there."""
@@ -111,6 +166,10 @@ class Ghost:
             most, known = self.low[pair]
             return most + lap - known > 1
         return barrier not in self.keyed and lap >= self.loose.get((lineage, None), NO_LAP)
+
+    def is_far(self, wait: op.Wait) -> bool:
+        """It is too far from what the role has seen there."""
+        return self.target(wait) - self.observed.get(wait.barrier, -1) >= FAR
 
     def is_followed(self, wait: op.Wait) -> bool:
         """A state of this lineage has waited there."""
@@ -130,6 +189,7 @@ class Ghost:
         will, is followed for less than `laps` laps of the barrier: once it is too far ahead it is loose there.
         """
         most = max(laps.values())
+        skipping = self.skipping.values()
         lineages: dict[Lineage, list[int]] = {}
         for state in states:
             lineages.setdefault(state.lineage, []).append(state._lap)
@@ -144,17 +204,23 @@ class Ghost:
             is_past = state._lap <= self.past.get(lineage, -NO_LAP)
             known = "past" if is_past else "far" if state._lap >= self.far.get(lineage, NO_LAP) else apart
             told.append((tuple(lineages).index(lineage), min(gone, most), known))
-        barriers = dict.fromkeys((*self.observed, *(barrier for _, barrier in self.rebase)))
+        for index, (lineage, ones) in enumerate(lineages.items()):
+            if self.number(lineage) in skipping:
+                told.append((index, self.numbers[lineage], self._move(lineage, max(ones))))
+        seen = dict.fromkeys((*self.observed, *(barrier for _, barrier in self.rebase)))
+        barriers = [barrier for barrier in seen if barrier not in self.skipping]
         for lineage, ones in lineages.items():
             told += [self._followed(lineage, ones, barrier, laps_at(laps, barrier), far) for barrier in barriers]
         for state in states:
             if _laps_gone(state) >= most:
                 self._from(self.loose, (state.lineage, None), state._lap)
         self.keyed = frozenset(barriers)
-        return tuple(told), tuple((barrier, last & 1) for barrier, last in self.observed.items())
+        return tuple(told), tuple((one, last & 1) for one, last in self.observed.items() if one not in self.skipping)
 
     def _reference(self, lineage: Lineage, ones: Sequence[int]) -> int:
         """The lap from which the others of a lineage are counted."""
+        if self.number(lineage) in self.skipping.values():
+            return max(ones)
         return self.recent.get(lineage, min(ones))
 
     def _followed(self, lineage: Lineage, ones: Sequence[int], barrier: str, laps: int, far: int) -> Hashable:
@@ -162,7 +228,8 @@ class Ghost:
         pair, last = (lineage, barrier), self.observed.get(barrier, -1)
         if pair in self.rebase:
             ahead = self._reference(lineage, ones) + self.rebase[pair] - last
-            if not -far < ahead < far:
+            most = min(far, LAPS - 1) if self.number(lineage) in self.skipping.values() else far
+            if not -most < ahead < most:
                 self._from(self.loose, pair, -NO_LAP)
             return "loose" if pair in self.loose else ahead
         if barrier not in self.keyed and (lineage, None) in self.loose:

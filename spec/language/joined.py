@@ -72,4 +72,5 @@ def _classes(nodes: Sequence[Node], holds: Sequence[Held]) -> list[int]:
 
 def _alone(node: Node) -> Hashable:
     """What a node is by itself. The order of its answers is that of its operation."""
-    return node.operation, node.source, node.loop, node.distance, tuple(node.successors)
+    moves = tuple(node.moves.items())
+    return node.operation, node.source, node.loop, node.distance, node.skips, moves, tuple(node.successors)

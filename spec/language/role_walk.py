@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 from sm90_verify.spec.errors import Source, SpecError, place_of, placed
-from sm90_verify.spec.language.closing import Closing, StartAgain
+from sm90_verify.spec.language.closing import Closing, Moved, StartAgain, further
 from sm90_verify.spec.language.declarations import RoleDeclaration
 from sm90_verify.spec.language.ghost import Ghost, Unfollowed, answer_of
 from sm90_verify.spec.language.handles import unyieldable
@@ -95,9 +95,10 @@ class RoleWalk:
         self.given: list[Hashable] = []
         self.told: list[Hashable] = []  # of these, all but those of the heads of loops
         self.last = node
-        self.held, self.ghost = self.idle, Ghost()
+        self.held, self.ghost = self.idle, Ghost(self.closing.skipping)
         self.tokens: dict[str, op.Token] = {}
-        self.pending_heads: list[Hashable] = []
+        self.pending_heads: list[tuple[Hashable, Moved]] = []
+        self.moved: Moved = dict(self.ghost.moved)  # up to the last node
         self.past_head = False
         self.turns: dict[Hashable, list[Frames]] = {}
         self.made: list[tuple[op.Operation, Source]] = []
@@ -176,10 +177,13 @@ class RoleWalk:
                 self.ghost.target(operation)
         else:
             node = Node(operation, self.source)
-            if isinstance(operation, op.Wait) and isinstance(operation.phase, Phase):
+            if isinstance(operation, op.Wait):
                 with placed(self.source):
-                    self.closing.follow(operation, self.ghost)
-                    node.distance = self.ghost.distance(operation)
+                    node.skips = self.closing.skips(operation, self.ghost)
+                    if isinstance(operation.phase, Phase):
+                        if not node.skips:
+                            self.closing.follow(operation, self.ghost, bool(self.told))
+                        node.distance = self.ghost.distance(operation)
             if isinstance(operation, op.Wait) and isinstance(operation.phase, op.Token):
                 self._must_be_last(operation.barrier, operation.phase)
             if effects_of(operation).orders == "relaxed" and not self.idle.tracks:
@@ -207,11 +211,9 @@ class RoleWalk:
         key = (*self.ended, key, self.held)
         known = self.closing.places.get(key)
         if known is None:
-            self.pending_heads.append(key)
+            self.pending_heads.append((key, dict(self.ghost.moved)))
             return
-        for head in self.pending_heads:
-            self.closing.places[head] = known
-        self._enter(known)
+        self._found(*known)
         raise _Known
 
     def _unread(self) -> str:
@@ -250,10 +252,14 @@ class RoleWalk:
         index = len(self.nodes)
         self.nodes.append(node)
         self.holds.append(self.held)
-        for key in self.pending_heads:
-            self.closing.places[key] = index
+        self._found(index, {})
         self.pending_heads = []
-        self._enter(index)
+
+    def _found(self, index: int, more: Moved) -> None:
+        """What was passed since the last node leads to this one, `more` phases on."""
+        for key, before in self.pending_heads:
+            self.closing.places[key] = index, further(before, self.ghost.moved, more)
+        self._enter(index, more)
 
     def _repeat(self, operation: op.Operation | None, loop: str) -> None:
         """While a run repeats an earlier one it must do the same again."""
@@ -262,6 +268,7 @@ class RoleWalk:
         if self.edge is not None or self.followed:
             self.cursor = self.nodes[self.cursor].successors[self.edge]
         self.edge, self.followed, self.held = None, True, self.holds[self.cursor]
+        self.moved, self.ghost.begun = dict(self.ghost.moved), True
         before = self.nodes[self.cursor]
         if before.operation != operation or before.loop != loop:
             raise SpecError(
@@ -270,10 +277,14 @@ class RoleWalk:
                 yielding_place(self.generator, self.where),
             )
 
-    def _enter(self, index: int) -> None:
+    def _enter(self, index: int, more: Moved) -> None:
         if self.last >= 0:
-            self.nodes[self.last].successors[self.edge] = index
+            last = self.nodes[self.last]
+            last.successors[self.edge] = index
+            if moves := further(self.moved, self.ghost.moved, more):
+                last.moves[self.edge] = tuple(moves.items())
         self.last, self.edge = index, None
+        self.moved, self.ghost.begun = dict(self.ghost.moved), True
 
     def entry(self) -> Hashable:
         """How a loop without end is entered: as which one, and after which answers, since what came of them need not
@@ -307,9 +318,9 @@ class RoleWalk:
             key = (loop, entry, bounded, *self.ended, stack, self.held)
             known = self.closing.places.get(key)
             if known is not None:
-                self._enter(known)
+                self._enter(*known)
                 raise _Known
-            self.pending_heads.append(key)
+            self.pending_heads.append((key, dict(self.ghost.moved)))
             self._turn((loop, entry), stack[0], user_place(frame, self.where))
         if not bounded:
             return True

@@ -109,6 +109,8 @@ class _Past(NamedTuple):
             self.held,
             loop=node.loop,
             distance=self.distance(node),
+            skips=node.skips,
+            moves=node.moves,
             choice=self.choices.get(operation.name, 0) if isinstance(operation, op.Choose) else 0,
             iteration=self.iteration,
             arrived=self.arrived,
@@ -140,7 +142,7 @@ class _Past(NamedTuple):
         for copies, _ in effects.lands:
             ahead = _plus(ahead, copies.barrier, -copies.bytes)
         past = self if ahead is self.ahead else self._replace(ahead=ahead)
-        wait, choice = effects.waits, effects.chooses
+        wait, choice = None if node.skips else effects.waits, effects.chooses
         if wait is not None and answer is not False and not isinstance(wait.phase, op.Token):
             past = past._replace(observed={**past.observed, wait.barrier: past._seen(wait.barrier) + node.distance})
         if choice is not None:

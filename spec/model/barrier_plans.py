@@ -23,7 +23,7 @@ class BarrierPlan:
     invals: inval. transactions: bytes are expected or delivered. drops: arrive_drop. tokens: some wait has a token;
     token_roles: whose. most: the largest count of an init or an arrival. triggered: arrivals that follow cp.asyncs, as
     many as may be under way at once. distance: by role that waits for a parity, how many phases after its last wait on
-    the barrier a wait of it is at most for.
+    the barrier a wait of it is at most for, 1 where its waits skip phases; skipping: the roles of which they do.
     """
 
     arrivals: int
@@ -37,6 +37,7 @@ class BarrierPlan:
     triggered: int = 0
     distance: dict[str, int] = field(default_factory=dict)
     token_roles: list[str] = field(default_factory=list)
+    skipping: dict[str, None] = field(default_factory=dict)
 
 
 def plans_of(kernel: Kernel) -> dict[str, BarrierPlan]:
@@ -59,7 +60,10 @@ def plans_of(kernel: Kernel) -> dict[str, BarrierPlan]:
         if effects.waits is not None:
             plan = plans[effects.waits.barrier]
             if not isinstance(effects.waits.phase, op.Token):
-                plan.distance[program.name] = max(plan.distance.get(program.name, 0), node.distance)
+                distance = 1 if node.skips else node.distance
+                plan.distance[program.name] = max(plan.distance.get(program.name, 0), distance)
+                if node.skips:
+                    plan.skipping[program.name] = None
             else:
                 plan.tokens = True
                 if program.name not in plan.token_roles:

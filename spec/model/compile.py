@@ -181,7 +181,7 @@ class _Compiler:
         self, program: Program, node: Node, at: int, entrance: int, ways: Iterable[Way], prefix: str = ""
     ) -> None:
         what, thing = words_of(node)
-        for way in ways:
+        for way in self.signals.moving(program.name, node, ways):
             target = at if way.kind == "stays" else node.successors.get(way.answer)
             target = entrance if way.kind == "enters" else target
             if target is None or is_false(way.guard):
@@ -226,7 +226,7 @@ class _Compiler:
         wait, change, choice = effects.waits, effects.registers, effects.chooses
         illegal: list[Illegal] = []
         if wait is not None:
-            illegal += self.signals.wait(program.name, wait, node.distance).illegal
+            illegal += self.signals.wait(program.name, node, wait).illegal
         if change is not None:
             others = [other for other in self._at_home(program.home) if other.name != program.name]
             over = all_of(~in_locations(self.v.counters[other.name], before_dec(other)) for other in others)

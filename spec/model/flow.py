@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from sm90_verify.spec.model.machine import LocationKind
 
 
+ANY = -1
+"""The distance of a wait that only the machine knows."""
+
+
 def blocks_inside(operation: op.Operation | None) -> bool:
     """The role waits inside the operation, in a location of its own."""
     meeting = effects_of(operation).meets
@@ -198,7 +202,7 @@ def waits_ahead(program: Program) -> list[tuple[str, ...]]:
     """
     waited = [
         node.operation.barrier
-        if isinstance(node.operation, op.Wait) and node.operation.kind == "wait" and node.distance
+        if isinstance(node.operation, op.Wait) and node.operation.kind == "wait" and node.distance and not node.skips
         else ""
         for node in program.nodes
     ]
@@ -220,7 +224,7 @@ def waits_ahead(program: Program) -> list[tuple[str, ...]]:
 
 def next_waits(program: Program) -> list[dict[str, tuple[int, ...]]]:
     """By node, how far each barrier's next wait may be from the phase that the role has seen last: the distances of all
-    waits that it can come to with no other wait on that barrier passed before.
+    waits that it can come to with no other wait on that barrier passed before; ANY of one that skips phases.
     """
     found: list[dict[str, set[int]]] = [{} for _ in program.nodes]
     changed = True
@@ -231,7 +235,7 @@ def next_waits(program: Program) -> list[dict[str, tuple[int, ...]]]:
             wait = node.operation if isinstance(node.operation, op.Wait) else None
             size = sum(map(len, here.values()))
             if wait is not None:
-                here.setdefault(wait.barrier, set()).add(node.distance)
+                here.setdefault(wait.barrier, set()).add(ANY if node.skips else node.distance)
             for answer, target in node.successors.items():
                 for name, distances in found[target].items():
                     if wait is None or wait.barrier != name or answer is False:

@@ -22,6 +22,13 @@ from sm90_verify.spec.ptx.memory import Name, Number
 
 Drift: TypeAlias = tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int], int]
 """arrived, observed, ahead and iteration of a Node."""
+Moves: TypeAlias = tuple[tuple[Name, int], ...]
+"""By barrier, a number of phases; of other barriers none."""
+
+SKIPPED = 16
+"""The distance of a wait that skips phases, if it is for the phase before the one that its role has moved on to: phase
+0 at the start, and what `Node.moves` says from there.
+"""
 
 
 @dataclass
@@ -31,9 +38,9 @@ class Node:
 
     loop: this is a decision of the trip-count loop of that name; answers are then True (another iteration) and False.
     held: what the role has in flight there. distance: for a wait, how many phases after the role's last wait on the
-    barrier it is meant for. choice: for a choice, how many of its name came before. iteration: of the trip-count loop.
-    arrived, observed, ahead: by barrier, how many arrivals, the number of the last phase waited for, the bytes
-    expected less those of copies issued; each on the first way to the node.
+    barrier it is meant for; if it `skips` phases, counted as SKIPPED says. choice: for a choice, how many of its name
+    came before. iteration: of the trip-count loop. arrived, observed, ahead: by barrier, how many arrivals, the number
+    of the last phase waited for, the bytes expected less those of copies issued; each on the first way to the node.
     """
 
     operation: op.Operation | None
@@ -49,6 +56,10 @@ class Node:
     successors: dict[Hashable, int] = field(default_factory=dict)
     drift: list[Drift] = field(default_factory=list)
     """The same on every further edge to the node."""
+    skips: bool = False
+    """A wait on a barrier where the role skips phases without end: only the machine knows how far it is from them."""
+    moves: dict[Hashable, Moves] = field(default_factory=dict)
+    """By answer, how many phases the role moves on as it leaves there, where its waits skip phases."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ VariableKind = Literal[
     "alive",
     "observed",
     "unseen",
+    "since",
     "fresh",
     "age",
     "holds",
@@ -63,15 +64,16 @@ VariableKind = Literal[
 
 of a role: its location; of an mbarrier: its phase parity, the arrivals that are pending, the tx-count, the arrivals
 that it expects in a phase, whether it is initialised, and whether somebody has observed its last phase; of a role at an
-mbarrier: the phases that it has not seen, whether the barrier is initialised again since, and the age of its token; of
-a buffer: what it holds, the copy in flight into it, how many pieces of that have landed, and whether a generic write by
-a role has met no proxy fence since; of a tensormap: whether a write by a role has been released, and acquired; of an
-mbarrier again: the arrivals that follow cp.asyncs and have not been made; of a barrier of threads: the threads that
-have arrived, the count that its generation was opened with, and where a role is at it; of a trip-count loop: whether
-its number of iterations is decided, and how many a role is behind; of a choice: what was chosen, by age, and how many a
-role is behind; of a CTA: its free registers; of a word: its value; of a role, a barrier or a word: whether an access is
-before what follows it; of a cluster: whether it is started; of the launch: whether those that are not must wait for
-others to end, and whether a thread has seen that the first grid has.
+mbarrier: the phases that it has not seen, those completed since one that it has moved on from, whether the barrier is
+initialised again since, and the age of its token; of a buffer: what it holds, the copy in flight into it, how many
+pieces of that have landed, and whether a generic write by a role has met no proxy fence since; of a tensormap: whether
+a write by a role has been released, and acquired; of an mbarrier again: the arrivals that follow cp.asyncs and have
+not been made; of a barrier of threads: the threads that have arrived, the count that its generation was opened with,
+and where a role is at it; of a trip-count loop: whether its number of iterations is decided, and how many a role is
+behind; of a choice: what was chosen, by age, and how many a role is behind; of a CTA: its free registers; of a word:
+its value; of a role, a barrier or a word: whether an access is before what follows it; of a cluster: whether it is
+started; of the launch: whether those that are not must wait for others to end, and whether a thread has seen that the
+first grid has.
 """
 
 
@@ -196,7 +198,7 @@ class Location(NamedTuple):
     """Barriers of which every way from here to the end of the role passes a blocking wait for a phase not seen yet."""
     next_waits: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """(barrier, distances): which phases the role's next wait on the barrier may be for, counted from the one that it
-    has seen last."""
+    has seen last; spec.model.flow.ANY if only the machine knows."""
     just_waited: tuple[str, ...] = ()
     """Barriers whose wait the role has passed and since when it has done nothing that another role can notice."""
     begins: bool = False

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
 from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.flow import just_waited
-from sm90_verify.spec.model.kernel import Node, Program
-from sm90_verify.spec.model.machine import Check
-from sm90_verify.spec.model.variables import AGE_WIDTH, Variables
+from sm90_verify.spec.model.kernel import SKIPPED, Moves, Node, Program
+from sm90_verify.spec.model.lags import AGE_WIDTH, LOST, SINCE_WIDTH
+from sm90_verify.spec.model.machine import LIMIT, Check
+from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import TriggeredArrivals
@@ -19,7 +20,7 @@ from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, all_of, any
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.needs import SEEN
 from sm90_verify.spec.ptx.signals import step_of
-from sm90_verify.spec.ptx.step import Step, Way, saturating_increment
+from sm90_verify.spec.ptx.step import Illegal, Step, Way, saturating_increment
 
 
 class Signals:
@@ -29,8 +30,8 @@ class Signals:
         self.v = variables
         self.just_waited = {p.name: just_waited(p, 0) for p in variables.programs}
         self._just_seen = {p.name: just_waited(p, 1) for p in variables.programs}
-        self._ways: dict[tuple[str, op.Operation, int], list[Way]] = {}
-        self._waits: dict[tuple[str, op.Wait, int], Step] = {}
+        self._ways: dict[tuple[str, op.Operation, int, bool], list[Way]] = {}
+        self._waits: dict[tuple[str, op.Wait, int, bool], Step] = {}
 
     def ways(self, role: str, node: Node) -> list[Way]:
         """The ways to take an operation on an mbarrier; none if it is not one. They are the same wherever the role is,
@@ -38,7 +39,7 @@ class Signals:
         """
         if node.operation is None:
             return []
-        key = (role, node.operation, node.distance)
+        key = (role, node.operation, node.distance, node.skips)
         known = self._ways.get(key)
         if known is None:
             known = self._ways[key] = self._new_ways(role, node)
@@ -97,11 +98,12 @@ class Signals:
             for key in self.v.fresh
             if key[1] == init.barrier
         ]
+        anew += [(one.name, Lit(LOST[0], one.width)) for (_, name), one in self.v.since.items() if name == init.barrier]
         return way._replace(updates=(*way.updates, *anew))
 
     def wait_ways(self, role: str, node: Node, wait: op.Wait) -> list[Way]:
         """A wait has one way, on; what only asks has one for each answer, and try_wait may always answer False."""
-        step = self.wait(role, wait, node.distance)
+        step = self.wait(role, node, wait)
         passes = self.on(role, wait.barrier, step)
         wrong = mbarrier.remote(wait.kind, Step()).illegal if wait.remote else ()
         match wait.kind:
@@ -118,21 +120,23 @@ class Signals:
             Way(gives_up, (), wrong, answer=False, label="False"),
         ]
 
-    def wait(self, role: str, wait: op.Wait, distance: int) -> Step:
-        """A wait with a token, or for the phase `distance` after the last; for phase 0 or -1 if the barrier was
-        initialised again since. Its form for another CTA is refused only where it passes.
+    def wait(self, role: str, node: Node, wait: op.Wait) -> Step:
+        """A wait with a token, or for the phase that its node says; for phase 0 or -1 if the barrier was initialised
+        again since. Its form for another CTA is refused only where it passes.
         """
-        key = (role, wait, distance)
+        key = (role, wait, node.distance, node.skips)
         known = self._waits.get(key)
         if known is None:
-            known = self._waits[key] = self._new_wait(role, wait, distance)
+            known = self._waits[key] = self._new_wait(*key)
         return known
 
-    def _new_wait(self, role: str, wait: op.Wait, distance: int) -> Step:
+    def _new_wait(self, role: str, wait: op.Wait, distance: int, skips: bool) -> Step:
         b, local = self.v.barriers[wait.barrier], replace(wait, remote=False)
         if isinstance(wait.phase, op.Token):
             return step_of(b, local, age=self.v.ages[role, wait.barrier])
         unseen = self.v.unseen[role, wait.barrier]
+        if skips:
+            return self._skipping(role, wait.barrier, step_of(b, local, unseen=unseen), distance)
         step = step_of(b, local, unseen=unseen, distance=distance)
         fresh = self.v.fresh.get((role, wait.barrier))
         if fresh is None:
@@ -140,6 +144,25 @@ class Signals:
         anew = step_of(b, local, unseen=unseen, distance=1 - int(wait.phase))
         pairs = zip(anew.illegal, step.illegal, strict=True)
         return step._replace(illegal=tuple(old._replace(when=where(fresh, new.when, old.when)) for new, old in pairs))
+
+    def _skipping(self, role: str, name: str, step: Step, distance: int) -> Step:
+        """The same wait where it is the role's `since` that says which phase has completed last."""
+        since = self.v.since[role, name]
+        lost = any_of(since == one for one in LOST)
+        wrong = tuple(one._replace(when=one.when & ~lost) for one in mbarrier.wrong_wait(since, distance))
+        others = [one for one in step.illegal if one.property != "phase-lapped"]
+        return step._replace(illegal=(*others, *wrong, _out_of_reach(role, name, lost)))
+
+    def moving(self, role: str, node: Node, ways: Iterable[Way]) -> Iterable[Way]:
+        """The same ways; those out of the node, with how many phases the role moves on there."""
+        return (self._moves(role, node.moves, way) for way in ways) if node.moves else ways
+
+    def _moves(self, role: str, moves: Mapping[Hashable, Moves], way: Way) -> Way:
+        updates = dict(way.updates)
+        for name, phases in moves.get(way.answer, ()) if way.kind not in ("enters", "stays") else ():
+            if (since := self.v.since.get((role, name))) is not None:
+                updates[since.name] = _moved(updates.get(since.name, since), phases)
+        return way._replace(updates=tuple(updates.items()))
 
     def _observable(self, name: str, arriving: str) -> Mbarrier:
         """The barrier with its ghost `observed`: some waiter has nothing unseen, and has done something since that
@@ -185,6 +208,11 @@ class Signals:
         for (_, barrier), unseen in self.v.unseen.items():
             if barrier == name and not is_false(step.completes):
                 updates.append((unseen.name, saturating_increment(unseen, step.completes)))
+        for (_, barrier), since in self.v.since.items():
+            if barrier == name and not is_false(step.completes):
+                updates.append(
+                    (since.name, where(since == LOST[0], since, saturating_increment(since, step.completes)))
+                )
         for (waiter, barrier), age in self.v.ages.items():
             if barrier == name and arrives and waiter == role:
                 updates.append((age.name, where(step.completes, Lit(1, AGE_WIDTH), Lit(0, AGE_WIDTH))))
@@ -203,7 +231,8 @@ class Signals:
             wait = node.operation
             passed = self.just_waited[program.name][node.successors[None]]
             if not isinstance(wait.phase, op.Token) and wait.barrier in passed and not self.v.plans[wait.barrier].inits:
-                return self.v.unseen[program.name, wait.barrier] == node.distance
+                counter = self.v.since if node.skips else self.v.unseen
+                return counter[program.name, wait.barrier] == node.distance
         return FALSE
 
     def overtaken(self, program: Program, index: int) -> Iterable[Check]:
@@ -212,3 +241,18 @@ class Signals:
         for name in self.just_waited[program.name][index]:
             because = SEEN.said(barrier=name, role=program.name)
             yield Check(SEEN.property, self.v.unseen[program.name, name] != 0, because, name)
+
+
+def _moved(since: Expr, phases: int) -> Expr:
+    """`since` once its role has moved on, or back; what is lost stays lost."""
+    least, most = LOST
+    then = since - phases if phases > 0 else since + -phases
+    beyond = since < least + phases if phases > 0 else since > most + phases
+    end = Lit(least if phases > 0 else most, SINCE_WIDTH)
+    return where(any_of(since == one for one in LOST), since, where(beyond, end, then))
+
+
+def _out_of_reach(role: str, name: str, when: Expr) -> Illegal:
+    """A bound of the model, and no fault of the kernel."""
+    what = f"{role} waits on {name}, and has been {SKIPPED - 2} phases or more from what had completed there"
+    return Illegal(LIMIT, when, f"{what}: wait in each iteration too, or trips=8 decides it for so many iterations")

@@ -11,6 +11,7 @@ from sm90_verify.spec.model.contents import extents, is_found, left_by
 from sm90_verify.spec.model.decisions import Shared, choices_kept, iterations_kept
 from sm90_verify.spec.model.flow import blocks_inside, meeting_of, waits_for_a_grid
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
+from sm90_verify.spec.model.lags import lags_of
 from sm90_verify.spec.model.machine import Variable, VariableKind
 from sm90_verify.spec.model.pools import registers_of, words_of
 from sm90_verify.spec.model.proxies import bare_bits, bare_writes, edit_fields
@@ -26,15 +27,12 @@ from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.thread_barriers import CLUSTER_WIDTH, THREADS_WIDTH, ThreadBarrier
 
-AGE_WIDTH = 2
-"""Bits of the phases since a token's arrival: 2 is too old already, and more are held at 3."""
-
 
 class Variables:
     """All variables, by what they stand for.
 
-    counters: by role. barriers: by name, each part a variable or a constant. unseen, fresh, ages: ghosts by role and
-    barrier. tags, content: by buffer. bare: by role and its generic write. edited: by role, its write of a
+    counters: by role. barriers: by name, each part a variable or a constant. unseen, since, fresh, ages: see
+    spec.model.lags. tags, content: by buffer. bare: by role and its generic write. edited: by role, its write of a
     tensormap, and who uses that; covered: the role and write of bits, and of what stands for them. copies: the variable
     in flight, the one that counts pieces, and who issues, by kind of copy. triggers: how many arrivals that follow
     cp.asyncs are under way, and whence they come.
@@ -47,48 +45,7 @@ class Variables:
         self.plans = plans_of(kernel)
         self.counters = {p.name: self._counter(p) for p in kernel.programs}
         self.barriers = {name: self._barrier(name, plan) for name, plan in self.plans.items()}
-        self.unseen = {
-            (role, name): self.new(
-                f"unseen.{role}.{name}",
-                (max(distance, int(plan.invals)) + 1).bit_length(),
-                0,
-                f"phases of {name} that {role} has not seen",
-                kind="unseen",
-                of=name,
-                role=role,
-                ghost=True,
-            )
-            for name, plan in self.plans.items()
-            for role, distance in plan.distance.items()
-        }
-        self.fresh = {
-            (role, name): self.new(
-                f"fresh.{role}.{name}",
-                1,
-                0,
-                f"{name} is initialised again since {role} waited",
-                kind="fresh",
-                of=name,
-                role=role,
-                ghost=True,
-            )
-            for role, name in self.unseen
-            if self.plans[name].invals
-        }
-        self.ages = {
-            (role, name): self.new(
-                f"age.{role}.{name}",
-                AGE_WIDTH,
-                0,
-                f"phases of {name} since {role} arrived",
-                kind="age",
-                of=name,
-                role=role,
-                ghost=True,
-            )
-            for name, plan in self.plans.items()
-            for role in plan.token_roles
-        }
+        self.unseen, self.since, self.fresh, self.ages = lags_of(self.plans, self.new)
         self._plan_copies()
         self._plan_bare()
         self.triggers = triggers_of(kernel, self.new)

@@ -247,13 +247,16 @@ def wait_parity(b: Mbarrier, parity: int, unseen: Expr, distance: int) -> Step:
     )
 
 
+LAPPED = "the barrier is two phases ahead of the wait: one bit of parity cannot tell"
+
+
 def wrong_wait(unseen: Expr, distance: int) -> tuple[Illegal, Illegal]:
     """The two ways in which a wait can be out of step with its barrier: lapped, and early."""
     top = (1 << unseen.width) - 1
     late = unseen > Lit(distance, unseen.width) if distance < top else FALSE
     early = unseen < Lit(distance - 1, unseen.width) if 1 <= distance <= top else FALSE
     return (
-        Illegal("phase-lapped", late, "the barrier is two phases ahead of the wait: one bit of parity cannot tell"),
+        Illegal("phase-lapped", late, LAPPED),
         Illegal("phase-lapped", early, "the barrier has not reached the phase before: the wait can pass too early"),
     )
 

@@ -44,6 +44,8 @@ def refusal(programs: tuple[Program, ...]) -> str:
             wait = effects.waits
             if wait is not None and wait.kind != "wait":
                 return f"control flow depends on the answer of {wait.kind} on {wait.barrier} ({node.source})"
+            if wait is not None and node.skips:
+                return f"{program.name} waits on {wait.barrier} for some phases only ({node.source})"
             if node.loop:
                 loops[node.loop] = None
     if len(loops) > 1:

@@ -68,6 +68,7 @@ from collections.abc import Container
 from typing import NamedTuple
 
 from sm90_verify.spec.model.accesses import in_locations
+from sm90_verify.spec.model.flow import ANY
 from sm90_verify.spec.model.machine import Action, BarrierInfo, Machine, Role
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, all_of, any_of
 
@@ -214,8 +215,9 @@ def _wait_for_the_current(machine: Machine, info: BarrierInfo, widths: dict[str,
         places: dict[int, list[int]] = {}
         for index, place in enumerate(role.locations):
             for distance in dict(place.next_waits).get(info.name, ()):
-                places.setdefault(max(distance, 1), []).append(index)
+                places.setdefault(distance if distance == ANY else max(distance, 1), []).append(index)
         counter = Field(role.counter, widths[role.counter])
+        conditions.append(~in_locations(counter, places.pop(ANY, [])))
         conditions += [~in_locations(counter, where) | (unseen == distance - 1) for distance, where in places.items()]
     return all_of(conditions)
 

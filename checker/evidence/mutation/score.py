@@ -39,9 +39,8 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
-from sm90_verify.spec.model.kernel import Kernel, Program
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import LIMIT, Machine
-from sm90_verify.spec.ptx import operations as op
 
 KILLED, REFUSED, EQUIVALENT, SURVIVED, UNDECIDED, DISAGREED = (
     "killed",
@@ -284,7 +283,7 @@ def fingerprint(kernel: Kernel) -> str:
 def _canonical(program: Program) -> str:
     """The program with nodes that do the same from there on merged, numbered in the order in which they are reached."""
     nodes = program.nodes
-    block = _numbered([_label(node.operation, node.loop, node.distance, node.choice) for node in nodes])
+    block = _numbered([_label(node) for node in nodes])
     while True:
         finer = _numbered(
             [
@@ -305,12 +304,13 @@ def _canonical(program: Program) -> str:
                 todo.append(successor)
             parts.append(f"{answer}:{numbers[block[successor]]}")
         node = nodes[index]
-        lines.append(f"{_label(node.operation, node.loop, node.distance, node.choice)} {' '.join(parts)}")
+        lines.append(f"{_label(node)} {' '.join(parts)}")
     return "\n".join([program.name, *lines])
 
 
-def _label(operation: op.Operation | None, loop: str, distance: int, choice: int) -> str:
-    return f"{operation!r} {loop} {distance} {choice}"
+def _label(node: Node) -> str:
+    skips = f" skips {node.moves}" if node.skips or node.moves else ""
+    return f"{node.operation!r} {node.loop} {node.distance} {node.choice}{skips}"
 
 
 def _numbered(keys: list[Any]) -> list[int]:
