@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from small_waits import Watcher
 
+from sm90_verify.engines.check import check
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language import closing
@@ -16,9 +17,10 @@ from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.flow import waits_ahead
-from sm90_verify.spec.model.kernel import Kernel
+from sm90_verify.spec.model.kernel import Kernel, Node
 from sm90_verify.spec.model.machine import LIMIT
 from sm90_verify.spec.ptx.expr import fields_of
 
@@ -199,3 +201,34 @@ def test_what_reductions_may_know_of_a_wait_that_skips_phases():
     assert all("full" not in ahead for ahead in waits_ahead(watcher))
     settled = [place.settled for place in compile_kernel(kernel).roles[-1].locations if place.kind == "wait"]
     assert settled and all(fields_of(one) == {"since.watcher.full"} for one in settled)
+
+
+def plain(node: Node) -> Node:
+    """A wait for the same parity that says of no state where it comes from."""
+    return replace(node, operation=replace(node.operation, phase=int(node.operation.phase)))
+
+
+@pytest.mark.parametrize(
+    ("where", "change", "what"),
+    [
+        ("skips", plain, "skips phases where it has no Phase to wait for"),
+        ("skips", lambda node: replace(node, skips=False), "at some waits only"),
+        (
+            "skips",
+            lambda node: replace(node, distance=node.distance + 1),
+            "waits for parity . of full, 18 after",
+        ),
+        ("moves", lambda node: replace(node, moves={True: (("full", 2),)}), "waits for parity"),
+        ("moves", lambda node: replace(node, moves={True: (("empty", 1),)}), "moves on at empty: none of its waits"),
+        ("moves", lambda node: replace(node, moves={7: (("full", 1),)}), "moves on for 7: the location leads nowhere"),
+    ],
+)
+def test_a_kernel_made_by_hand_says_nothing_else_of_what_a_role_skips(where, change, what):
+    """Each change is made at the first place that has such a thing."""
+    kernel = trace(Watched(first=1))
+    check(kernel, engine="order")
+    *others, watcher = kernel.programs
+    first = next(number for number, node in enumerate(watcher.nodes) if getattr(node, where))
+    nodes = (*watcher.nodes[:first], change(watcher.nodes[first]), *watcher.nodes[first + 1 :])
+    with pytest.raises(SpecError, match=what):
+        check(replace(kernel, programs=(*others, annotate(replace(watcher, nodes=nodes)))), engine="order")

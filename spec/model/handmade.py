@@ -109,13 +109,39 @@ def check_phases(programs: tuple[Program, ...]) -> None:
     way to it: annotate leaves the distance as it is.
     """
     for program in programs:
+        _check_skipped(program)
         waits = [node.operation for node in program.nodes if isinstance(node.operation, op.Wait)]
         for barrier in dict.fromkeys(wait.barrier for wait in waits if isinstance(wait.phase, Phase)):
             _check_phases_of(program, barrier)
 
 
+def _check_skipped(program: Program) -> None:
+    """All of a role's waits on a barrier skip phases, with a Phase, or none does; it moves on where it skips some."""
+    how: dict[str, set[bool]] = {}
+    for node in program.nodes:
+        wait = node.operation if isinstance(node.operation, op.Wait) else None
+        if node.skips and not (wait is not None and isinstance(wait.phase, Phase)):
+            raise SpecError(
+                f"{program.name} skips phases where it has no Phase to wait for: use skips=False", node.source
+            )
+        if wait is not None and not isinstance(wait.phase, op.Token):
+            how.setdefault(wait.barrier, set()).add(node.skips)
+            if len(how[wait.barrier]) > 1:
+                what = f"{program.name} skips phases of {wait.barrier} at some waits only"
+                raise SpecError(f"{what}: use skips for all of them or none", node.source)
+    for node in program.nodes:
+        for answer, moves in node.moves.items():
+            wrong = [barrier for barrier, _ in moves if how.get(barrier) != {True}]
+            if wrong or answer not in node.successors:
+                what = f"{program.name} moves on at {wrong[0]}" if wrong else f"{program.name} moves on for {answer!r}"
+                why = "none of its waits there skips phases" if wrong else "the location leads nowhere for that"
+                raise SpecError(f"{what}: {why}", node.source)
+
+
 def _check_phases_of(program: Program, barrier: str) -> None:
-    """Follows the parity of the phase that the role has seen last; before all, that of the one before the first."""
+    """Follows the parity of the phase that the role has seen last; before all, that of the one before the first. Where
+    waits skip phases, the parity of the one before that which the role has moved on to.
+    """
     known = {(0, 1)}
     todo = list(known)
     while todo:
@@ -127,7 +153,10 @@ def _check_phases_of(program: Program, barrier: str) -> None:
             what = f"{program.name} waits for parity {phase:d} of {barrier}, {node.distance} after a phase"
             raise SpecError(f"{what} of parity {seen}: use the plain parity, and annotate", node.source)
         for answer, target in node.successors.items():
-            after = target, seen if phase is None or answer is False else int(phase)
+            if phase is not None and answer is not False and not node.skips:
+                after = target, int(phase)
+            else:
+                after = target, (seen + dict(node.moves.get(answer, ())).get(barrier, 0)) & 1
             if after not in known:
                 known.add(after)
                 todo.append(after)
