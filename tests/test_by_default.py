@@ -15,7 +15,7 @@ from sm90_verify.engines.check import check, check_machine
 from sm90_verify.engines.combine import Contradiction, settled
 from sm90_verify.engines.effort import Effort, RanOut
 from sm90_verify.engines.engine import Answer
-from sm90_verify.engines.order import outcome
+from sm90_verify.engines.order import forks
 from sm90_verify.engines.search import engine as search_engine
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.report.text import render
@@ -198,7 +198,7 @@ def test_a_search_goes_on_past_what_does_not_count():
 
 
 def test_a_run_goes_on_past_what_is_not_asked(monkeypatch):
-    monkeypatch.setattr(outcome, "AFTER_A_VIOLATION", 0)
+    monkeypatch.setattr(forks, "AFTER_A_VIOLATION", 0)
     assert verdicts(check(Races(), engine="order", properties=("deadlock",))) == {"deadlock": PROVED}
     both = check(Races(), engine="order", properties=("deadlock", "race"))
     assert verdicts(both) == {"deadlock": UNDETERMINED, "race": VIOLATED}

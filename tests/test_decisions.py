@@ -163,12 +163,13 @@ def test_a_limit_of_a_step_always_holds(case):
 )
 def test_what_no_decision_matters_to_is_proved_for_any_number(pipeline, states):
     for reduced, expected in zip((True, False), states, strict=True):
-        result = check(pipeline, reduced=reduced)
+        result = check(pipeline, engine="search", reduced=reduced)
         assert (result.verdict, result.states, result.notes) == (PROVED, expected, ())
+    assert check(pipeline).engine == "order"
 
 
 def test_all_engines_prove_that_both_skip():
-    assert check(BothSkip(), engine="search+smt").verdict == PROVED
+    assert check(BothSkip(), engine="search+order+smt").verdict == PROVED
 
 
 def test_a_ring_bounds_how_far_anybody_is_ahead():
@@ -202,13 +203,12 @@ def test_a_role_that_depends_on_lost_decisions_is_undetermined_and_says_what_to_
     assert check(Depends(trips=3)).verdict == PROVED
     monkeypatch.setattr("sm90_verify.spec.model.variables.choices_kept", lambda depth: 2)
     monkeypatch.setattr("sm90_verify.spec.model.variables.iterations_kept", lambda depth: 2)
-    result = check(Depends())
+    result = check(Depends(), engine="search")
     assert result.verdict == UNDETERMINED
     note = next(finding.note for finding in result.findings if finding.id == "deadlock")
-    assert note.startswith(
-        "search: consumer can be more than 2 shared decisions behind another role (iterations of 'trips')"
-    )
+    assert note.startswith("consumer can be more than 2 shared decisions behind another role (iterations of 'trips')")
     assert "trips=2 decides it" in note
+    assert check(Depends(), engine="order").verdict == PROVED
 
 
 def test_that_a_role_goes_on_for_ever_whatever_was_lost_is_proved():

@@ -7,7 +7,7 @@ from test_order_conditions import ReadsInFlight, corpus
 
 from sm90_verify.cli.main import main
 from sm90_verify.engines.check import check
-from sm90_verify.engines.order import order, outcome
+from sm90_verify.engines.order import forks, order
 from sm90_verify.engines.order.schedule import trace_of
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.cutlass.classes import TmaAsync
@@ -100,10 +100,10 @@ class Grows(Pipeline):
 
 
 def test_a_run_that_does_not_recur_is_not_a_proof(monkeypatch):
-    monkeypatch.setattr(outcome, "MOST_ROUNDS", 20)
+    monkeypatch.setattr(forks, "MOST_SITUATIONS", 20)
     said = order(walk.trace(Grows()))
     assert said.verdict != PROVED
-    assert "does not recur within 20 rounds" in said.why
+    assert "does not recur within 20 situations" in said.why
 
 
 def test_deadlock_names_who_waits_for_what():

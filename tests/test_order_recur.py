@@ -1,4 +1,4 @@
-"""Two situations of a run without end are the same only if nothing that comes later can tell them apart."""
+"""Two situations of a run are the same only if nothing that comes later can tell them apart."""
 
 from __future__ import annotations
 
@@ -14,24 +14,52 @@ from sm90_verify.spec.language.walk import trace
 
 
 class Two(Pipeline):
-    """Two roles that have an mbarrier, a barrier of threads and a buffer in common."""
+    """Two roles that have an mbarrier, a barrier of threads and a buffer in common, and come to no end."""
 
     p = barrier(arrivals=2)
-    a = tile(bytes=64)
+    a = tile(bytes=64, holds="x")
 
     @role(warps=1, copies=2)
     def both(self):
-        yield self.a.read()
+        yield self.a.read(tag="x")
         yield self.p.arrive()
         yield self.p.wait(0)
         yield self.named_sync(1, 64)
+        yield self.p.wait(1)
+        yield self.a.read(tag="x")
+        yield self.named_sync(1, 64)
 
 
-def at_rest():
-    pipeline = Two()
+class Chooses(Pipeline):
+    """One of two roles falls behind by two choices; what it does then depends on both. The third one never asks."""
+
+    trips = "all"
+    p = barrier(arrivals=1)
+
+    @role(warps=1)
+    def leads(self):
+        for _ in self.loop():
+            yield self.choose("kind", "x", "y")
+            yield self.choose("kind", "x", "y")
+            yield self.p.wait(0)
+
+    @role(warps=1)
+    def follows(self):
+        yield self.p.wait(0)
+        for _ in self.loop():
+            if (yield self.choose("kind", "x", "y")) != (yield self.choose("kind", "x", "y")):
+                yield self.fence_proxy_async()
+
+    @role(warps=1)
+    def never(self):
+        yield self.fence_proxy_async()
+
+
+def at_rest(pipeline):
     run = Run(make_plan(trace(pipeline)))
     run.start()
-    run.finish()
+    while run.round():
+        pass
     return run
 
 
@@ -39,8 +67,7 @@ def same(change, one, other):
     """Whether a run is in the same situation after either of two changes."""
     situations = []
     for values in (one, other):
-        run = at_rest()
-        run.state.regions[0] = {0: Spans(write=3), 1: Spans(write=3)}
+        run = at_rest(Two())
         change(run, *values)
         situations.append(situation(run))
     return situations[0] == situations[1]
@@ -50,6 +77,19 @@ def clock(run, role, component, value):
     known = run.state.clock[role].copy()
     known[component] = value
     run.state.clock[role] = known
+
+
+def wrote(run, value):
+    """Role 0 knows so many events of role 1, which has written with event 3."""
+    run.state.regions[0] = {1: Spans(write=3)}
+    clock(run, 0, 1, value)
+
+
+def fenced(run, value):
+    """The same of what is before a proxy fence."""
+    run.state.regions[0] = {1: Spans(raw_write=3)}
+    clock(run, 0, run.plan.fenced + 1, value)
+    clock(run, 1, run.plan.fenced + 1, 4)
 
 
 def completed(run, component, value):
@@ -70,23 +110,38 @@ def contributed(run, role, moved, event):
     run.state.barriers[0].contributions = [Contribution(moved, [0] * run.plan.width, role, event)]
 
 
+def filled(run, value):
+    """Role 0 knows so many events of role 1, of which event 4 has arrived in this phase."""
+    shared = [0] * run.plan.width
+    shared[1] = 5
+    run.state.barriers[0].shared = shared
+    clock(run, 0, 1, value)
+
+
+def landed(run, stage):
+    """A copy whose bytes are counted in that phase, of which role 0 knows the first alone."""
+    run.state.flights[0] = {0: (stage, 1, 0)}
+
+
 def content(run, tag):
-    run.state.content = {"a": tag}
+    run.state.content = dict.fromkeys(run.plan.wanted, tag)
 
 
 @pytest.mark.parametrize(
     ("change", "one", "other", "alike"),
     [
-        (clock, (0, 1, 3), (0, 1, 4), False),
-        (clock, (0, 1, 4), (0, 1, 9), True),
-        (completed, (1, 1), (1, 2), False),
+        (wrote, (2,), (3,), True),
+        (wrote, (3,), (4,), False),
+        (wrote, (4,), (9,), True),
+        (fenced, (3,), (4,), False),
+        (fenced, (4,), (5,), True),
+        (completed, (2, 1), (2, 0), False),
+        (required, (0, 2), (0, 3), True),
         (required, (0, 2), (0, 5), False),
         (required, (1, 2), (1, 5), False),
         (required, (~0, 2), (~0, 5), False),
-        (required, (0, 2), (~0, 2), False),
+        (required, (0, 5), (~0, 5), False),
         (required, (0, 5), (0, 7), True),
-        (required, (0, 3), (0, 4), False),
-        (required, (1, 3), (1, 4), False),
         (required, (0, NEVER), (0, 5), False),
         (witness, (1, 2), (1, 5), False),
         (contributed, (0, 16, 2), (0, 16, 5), False),
@@ -94,8 +149,45 @@ def content(run, tag):
         (contributed, (0, 0, 2), (0, 0, 5), True),
         (contributed, (~0, -16, 2), (~0, -16, 5), True),
         (contributed, (0, 16, 2), (0, 32, 2), False),
+        (filled, (4,), (5,), False),
+        (filled, (3,), (4,), True),
+        (landed, (0,), (1,), False),
+        (landed, (1,), (2,), True),
         (content, (1,), (2,), False),
     ],
 )
 def test_what_makes_a_situation_another(change, one, other, alike):
     assert same(change, one, other) == alike
+
+
+def decided(*kinds, trips=(1,)):
+    """The run after these choices, which one role has made and another one has not read."""
+    run = at_rest(Chooses())
+    numbers = {use.name: number for number, use in enumerate(run.plan.decisions)}
+    run = run.fork([(numbers["trips"], answer) for answer in trips] + [(numbers["kind"], kind) for kind in kinds])
+    while run.round():
+        pass
+    return run
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        (decided(0, 1), decided(0, 1), True),
+        (decided(0, 1), decided(0, 0), False),
+        (decided(0, 1), decided(1, 1), False),
+        (decided(0), decided(1), False),
+        (decided(trips=(0,)), decided(trips=(1,)), False),
+    ],
+)
+def test_answers_that_somebody_has_yet_to_read_are_a_part_of_it(one, other, alike):
+    assert (situation(one) == situation(other)) == alike
+
+
+def test_answers_that_nobody_can_read_any_more_are_none():
+    situations = set()
+    for kinds in ((0, 1), (1, 0)):
+        run = decided(*kinds)
+        run.state.at[1] = next(at for at, asks in enumerate(run.plan.asks[1]) if not asks)
+        situations.add(situation(run))
+    assert len(situations) == 1

@@ -112,8 +112,7 @@ class _Compiler:
 
     def _role(self, program: Program) -> Role:
         reachable, awaited, ahead = arrivals_ahead(program), waits_ahead(program), next_waits(program)
-        locations: list[Location] = []
-        inside: list[Location] = []
+        locations, inside = list[Location](), list[Location]()
         for index, node in enumerate(program.nodes):
             self.tick("compiling", program.name, index, node.source)
             what, thing = words_of(node)
@@ -204,6 +203,7 @@ class _Compiler:
                     node.source,
                     fails=_only_looks(node.operation, way),
                     kind=way.kind,
+                    answer=way.answer,
                 )
             )
 

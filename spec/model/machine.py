@@ -11,6 +11,7 @@ action or a location is, and of what, is said by typed fields (`kind`, `of`, `ro
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -139,6 +140,8 @@ class Action(NamedTuple):
     """A try_wait or test_wait that answers False, or a load of a word: a role that does nothing else for ever is
     stuck."""
     kind: ActionKind = "step"
+    answer: Hashable = None
+    """What the role is answered: by a test, a loop that goes on or ends, or of a choice the number of the option."""
     lands: int | None = None
     """The number in `Structure.copies` of the copy that lands, or of which a piece does."""
 

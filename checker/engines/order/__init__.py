@@ -1,12 +1,12 @@
 """The order engine: one schedule, its happens-before, and the conditions under which it speaks for all.
 
-A role does the same whatever the schedule, as long as nothing asks for the answer of a try_wait or a choice. So a
-schedule is an order of the roles' events and of the copies that land, and one run of them (engines.order.run) gives a
-matching: which phase of its barrier counts each contribution, which phase each wait waits for, which generation each
-arrival at a meeting. Happens-before is the least order in which the events of a role are in the order of its program,
-a copy lands after its issue, a phase or generation completes after all its contributions, and an event that waits for
-it comes after that. Clocks (engines.order.state) decide it: they hold, for each role, how many of its events are
-before, and for each barrier, how many of its completions.
+A role does the same whatever the schedule, as long as nothing asks for the answer of a try_wait, and every trip count
+and choice is given. So a schedule is an order of the roles' events and of the copies that land, and one run of them
+(engines.order.run) gives a matching: which phase of its barrier counts each contribution, which phase each wait waits
+for, which generation each arrival at a meeting. Happens-before is the least order in which the events of a role are in
+the order of its program, a copy lands after its issue, a phase or generation completes after all its contributions, and
+an event that waits for it comes after that. Clocks (engines.order.state) decide it: they hold, for each role, how many
+of its events are before, and for each barrier, how many of its completions.
 
 Why it speaks for all schedules. Claim: the events of any schedule, up to any point, are closed under happens-before,
 and every one of them is matched as in the run. By induction over the schedule; let e be its next event, or a wait that
@@ -26,10 +26,13 @@ and neither of the two; those that are ordered are never made at the same time (
 last write before it, the same in all schedules if there is no race.
 Registers (ctas.registers) are the one thing that roles wait for without any order that could be told from one run.
 
-A trip count that is left open is decided by the role that gets there first. The run goes on for ever, and forks where
-that role could end it (outcome): each fork is the run for one trip count. Everything that a run does from a round on is
-a function of its situation at the beginning of the round (recur); when a situation comes back, so do all forks, and
-nothing new can be found.
+Trip counts and choices that are left open are decisions that roles share (decisions): the n-th one of a name has the
+same answer for every role that asks, and nothing else depends on who asks first. So the schedules of a kernel are those
+for one sequence of answers after the other, and the claim holds for each. A role that never asks, or only for some,
+makes no difference. The runs for all sequences are a tree (forks): a run goes on until nobody can without a decision,
+and forks. What it does from there on is a function of its situation (recur), of which the answers that some role has
+yet to read are a part; when a situation comes again, on whichever branch, so does all that follows, and nothing new can
+be found. Who does not move in any situation that can follow is stuck.
 
 If a condition fails, the events before the failure are a schedule that leads to it (schedule). It is executed on the
 Machine, and only what is violated there is called violated.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
@@ -39,12 +40,13 @@ Left: TypeAlias = tuple[str, Hashable, tuple[str, ...]]
 
 @dataclass(slots=True)
 class Move:
-    """One location of a role. kind: how the run executes it. next: the location after it, -1 at the end.
+    """One location of a role. kind: how the run executes it. next: the location after it, -1 at the end and where it
+    depends on a decision; leads: by answer then.
 
-    thing: the number of its barrier or meeting, -1 if none; things: for a copy, the barrier of each destination. far:
-    the other CTA whose barrier it is, or -1. operation: what it or its copy does to a barrier, the same for every
-    barrier, so that its effect is found again, of a wait the form that blocks, on the CTA's own barrier; pieces: how
-    often its copy does it.
+    thing: the number of its barrier, meeting or decision, -1 if none; things: for a copy, the barrier of each
+    destination. far: the other CTA whose barrier it is, or -1. operation: what it or its copy does to a barrier, the
+    same for every barrier, so that its effect is found again, of a wait the form that blocks, on the CTA's own barrier;
+    pieces: how often its copy does it.
     uses: what it accesses; wants: (access, tag) that it must find; leaves: (buffer, tag, buffers that hold nothing
     then), for a copy when it lands. over_barriers: those of its accesses that lie over a barrier, and which. over:
     accesses that it is the end of. own: (property, sentence, object) that its accesses violate by what its own role
@@ -59,7 +61,6 @@ class Move:
     kind: str
     node: Node
     next: int = -1
-    again: int = -1
     thing: int = -1
     things: tuple[int, ...] = ()
     far: int = -1
@@ -81,6 +82,7 @@ class Move:
     watched: Numbers = ()
     forgets: Numbers = ()
     forgot: Numbers = ()
+    leads: Numbers = ()
     parts: tuple[Move, ...] = ()
     """Of an arrival at several CTAs, one for each."""
     settled: bool = False
@@ -92,7 +94,6 @@ class Move:
             self.kind,
             node,
             node.successors[None],
-            -1,
             self.thing,
             self.things,
             self.far,
@@ -106,6 +107,11 @@ class Move:
             pieces=self.pieces,
             parts=self.parts,
         )
+
+    @property
+    def barriers(self) -> Numbers:
+        """Those that it or its copies do something with."""
+        return (self.thing,) if self.kind in ("signal", "wait", "token", "init", "inval") else self.things
 
     @property
     def lasting(self) -> bool:
@@ -146,22 +152,36 @@ class MeetingUse(NamedTuple):
     total: int
 
 
+class DecisionUse(NamedTuple):
+    """Decisions that roles share, each of them one answer for all: those of a trip-count loop (0: it ends, 1: it goes
+    on), or the choices of one name. options: how many answers each has.
+    """
+
+    name: str
+    options: int
+    loop: bool
+
+
 @dataclass(frozen=True)
 class Plan:
     """The whole program. A clock has a component per role, then one per mbarrier, then one per meeting, then again one
     per role (`fenced`).
 
-    near: by region, the regions that share bytes with it, itself included, less those with which it never conflicts,
-    which are unharmed; unsettled: (role, region) of reads that must find data and are not settled;
-    taken: regions from which copies are taken. maps: regions that share bytes with a tensormap that is used.
-    homes: the roles of each CTA. endless: some role can come back to where it was;
-    forever: even if every trip count is finite. loop: the trip count left open.
+    places: by region, its space and CTA. near: by region, the regions that share bytes with it, itself included, less
+    those with which it never conflicts, which are unharmed; unsettled: (role, region) of reads that must find data and
+    are not settled; taken: regions from which copies are taken. maps: regions that share bytes with a tensormap that is
+    used.
+    homes: the roles of each CTA. endless: some role can come back to where it was; forever: without any decision.
+    asks: by role and location, the decisions that it can still ask for.
     """
 
     kernel: Kernel
     moves: tuple[tuple[Move, ...], ...]
     barriers: tuple[BarrierUse, ...]
     meetings: tuple[MeetingUse, ...]
+    decisions: tuple[DecisionUse, ...]
+    asks: tuple[tuple[frozenset[int], ...], ...]
+    places: tuple[tuple[str, int], ...]
     near: tuple[tuple[int, ...], ...]
     unharmed: tuple[tuple[int, ...], ...]
     unsettled: frozenset[tuple[int, int]]
@@ -170,12 +190,44 @@ class Plan:
     homes: tuple[tuple[int, ...], ...]
     endless: bool
     forever: bool
-    loop: str
 
     @property
     def programs(self) -> tuple[Program, ...]:
         """Those of the kernel."""
         return self.kernel.programs
+
+    @cached_property
+    def users(self) -> tuple[frozenset[int], ...]:
+        """By barrier, the roles that do anything with it."""
+        on = [(role, number) for role, move in self._all() for number in move.barriers]
+        return tuple(frozenset(role for role, number in on if number == one) for one in range(len(self.barriers)))
+
+    @cached_property
+    def members(self) -> tuple[frozenset[int], ...]:
+        """By meeting, the roles that come to it."""
+        on = [(role, move.thing) for role, move in self._all() if move.kind in ("meet", "leave")]
+        return tuple(frozenset(role for role, number in on if number == one) for one in range(len(self.meetings)))
+
+    @cached_property
+    def touching(self) -> tuple[frozenset[int], ...]:
+        """By region, the roles that access some of its bytes."""
+        by_region: list[set[int]] = [set() for _ in self.near]
+        for role, move in self._all():
+            for use in move.uses:
+                for number in (*self.near[use.bytes], *self.unharmed[use.bytes]):
+                    by_region[number].add(role)
+        return tuple(map(frozenset, by_region))
+
+    @cached_property
+    def wanted(self) -> tuple[str, ...]:
+        """The buffers in which some read must find data."""
+        return tuple(sorted({access.object for _, move in self._all() for access, _ in move.wants}))
+
+    def _all(self) -> Iterator[tuple[int, Move]]:
+        """Each location with its role; of an arrival at several CTAs, all of them."""
+        for role, moves in enumerate(self.moves):
+            for move in moves:
+                yield from ((role, part) for part in move.parts or (move,))
 
     @property
     def fenced(self) -> int:
@@ -187,11 +239,16 @@ class Plan:
         return self.fenced + len(self.programs)
 
 
-def has_cycle(programs: tuple[Program, ...]) -> bool:
-    """Whether some role goes round for ever without another iteration of the trip-count loop."""
+def has_cycle(programs: tuple[Program, ...], *, choosing: bool = True) -> bool:
+    """Whether some role goes round for ever without another iteration of a trip-count loop. choosing: it may choose."""
     for program in programs:
         targets = [
-            [to for answer, to in node.successors.items() if not (node.loop and answer)] for node in program.nodes
+            [
+                to
+                for answer, to in node.successors.items()
+                if not (node.loop and answer) and (choosing or not isinstance(node.operation, op.Choose))
+            ]
+            for node in program.nodes
         ]
         entries = [0] * len(targets)
         for to in (to for them in targets for to in them):

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from sm90_verify.engines.order.decisions import asked_ahead, decided_by, decisions_of, unequal
 from sm90_verify.engines.order.plan import BarrierUse, Left, MeetingUse, Move, Numbers, Plan, Use, has_cycle
 from sm90_verify.engines.order.settled import settle, unsettled
 from sm90_verify.spec.model.barrier_bytes import barriers_under
@@ -25,7 +26,6 @@ TAKEN = "taken"
 
 def refusal(programs: tuple[Program, ...]) -> str:
     """Why one run says nothing about the others: control flow that depends on the schedule; "" if there is none."""
-    loops: dict[str, None] = {}
     if (unfollowed := _unfollowed(programs)) is not None:
         return f"st.async writes {unfollowed}, which is accessed through the async proxy: the fence is not followed"
     for program in programs:
@@ -35,8 +35,6 @@ def refusal(programs: tuple[Program, ...]) -> str:
                 return f"red.async is taken for a write like any other ({node.source})"
             if effects.triggers is not None:
                 return f"arrivals that follow cp.asyncs come at any time ({node.source})"
-            if effects.chooses is not None:
-                return f"control flow depends on choose({effects.chooses.name!r}) ({node.source})"
             if effects.word is not None:
                 return f"control flow depends on the value of {effects.word.access.object} ({node.source})"
             if effects.finds is not None:
@@ -46,11 +44,7 @@ def refusal(programs: tuple[Program, ...]) -> str:
                 return f"control flow depends on the answer of {wait.kind} on {wait.barrier} ({node.source})"
             if wait is not None and node.skips:
                 return f"{program.name} waits on {wait.barrier} for some phases only ({node.source})"
-            if node.loop:
-                loops[node.loop] = None
-    if len(loops) > 1:
-        return f"control flow depends on several trip counts: {', '.join(loops)}"
-    return ""
+    return unequal(programs)
 
 
 def _unfollowed(programs: tuple[Program, ...]) -> str | None:
@@ -76,6 +70,8 @@ class _Planner:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.programs = kernel, kernel.programs
         self.barriers, self.objects = self._barriers(), extents(kernel.layout)
+        self.decisions = decisions_of(kernel.programs)
+        self.asked = {(use.name, use.loop): number for number, use in enumerate(self.decisions)}
         self.numbers = {use.name: number for number, use in enumerate(self.barriers)}
         self.meetings: dict[str, MeetingUse] = {}
         self.regions: dict[tuple[str, tuple[str, int], int, int, str, Access | None], int] = {}
@@ -94,12 +90,14 @@ class _Planner:
             for index, node in enumerate(program.nodes)
             for target in node.successors.values()
         )
-        loops = [node.loop for program in self.programs for node in program.nodes if node.loop]
         return Plan(
             self.kernel,
             moves,
             tuple(self.barriers),
             tuple(self.meetings.values()),
+            self.decisions,
+            tuple(asked_ahead(program, self.decisions) for program in self.programs),
+            tuple(key[1] for key in self.regions),
             near,
             unharmed,
             unsettled(moves),
@@ -112,8 +110,7 @@ class _Planner:
                 for cta in range(self.kernel.launch.ctas)
             ),
             endless,
-            has_cycle(self.programs),
-            loops[0] if loops else "",
+            has_cycle(self.programs, choosing=False),
         )
 
     def _barriers(self) -> list[BarrierUse]:
@@ -190,11 +187,12 @@ class _Planner:
         return tuple(self.numbers[name] for name in names)
 
     def _move(self, program: Program, node: Node) -> Move:
-        operation = node.operation
+        operation, decision = node.operation, decided_by(node)
+        if decision is not None:
+            leads = tuple(node.successors[number] for number in range(len(node.successors)))
+            return Move("decide", node, thing=self.asked[decision], leads=leads)
         if operation is None:
-            if not node.loop:
-                return Move("end", node)
-            return Move("loop", node, node.successors.get(False, -1), node.successors.get(True, -1))
+            return Move("end", node)
         key = (operation, program.role if isinstance(operation, op.WarpSync) else program.me.number)
         known = self.known.get(key)
         if known is None:
@@ -251,7 +249,7 @@ class _Planner:
             kind = "leave" if isinstance(effects.meets, op.ClusterWait) else "meet"
             return Move(kind, node, thing=self._meeting(program, operation), shows=effects.shows)
         if effects.chooses is not None:
-            raise AssertionError("a program with a choice is refused")
+            raise AssertionError("a choice is a decision")
         if effects.registers is not None:
             return Move("registers", node)
         if effects.turns is not None:

@@ -1,18 +1,23 @@
-"""When a run without end repeats itself: its situation, with everything that no longer matters left out.
+"""When a run repeats another one, or itself: its situation, with everything that no longer matters left out.
 
 All conditions compare a component of a clock with one of a few numbers that the state still holds: the event at which
-an access ends, the stage in which bytes are counted. So a component is known well enough by how many of those numbers
+an access ends, the stage in which bytes are counted. What a role knows it knows for good, so a number matters as long
+as somebody who may ask for it does not know it. A component is known well enough by how many of the numbers that matter
 it exceeds; what comes later is compared with later numbers, which no clock of today exceeds. Two situations that agree
 in this go on alike, event by event and failure by failure.
+
+Whether a role knows all that went into a phase is asked of every component. But a clock that knows an event knows all
+that its role knew then; so what counts is whether it knows the contributions themselves, the last of each role.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 
+from sm90_verify.engines.order.decisions import unread
 from sm90_verify.engines.order.run import Run
-from sm90_verify.engines.order.state import NEVER, Clock, Contribution, Spans
+from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, Contribution, MeetingState, Spans
 
 FAR = 17
 """Unseen phases are counted up to here: more than the language lets a wait be away from the last one."""
@@ -24,161 +29,191 @@ def situation(run: Run) -> Hashable:
 
 
 class _Situation:
+    """facts: what is the same in equal situations. numbers: of events and stages that matter, each with its component;
+    clocks: those that roles may learn. marks: by component, the numbers that matter.
+    """
+
     def __init__(self, run: Run) -> None:
-        self.run, self.state = run, run.state
-        self.marks: list[list[int]] = [sorted(marks) for marks in self._marks()]
+        self.run, self.state, self.plan = run, run.state, run.plan
+        self.now = [run.now(role) for role in range(run.roles)]
+        self.left = frozenset(role for role in range(run.roles) if not run.ended(role))
+        self.facts: list[Hashable] = []
+        self.numbers: list[tuple[int, int]] = []
+        self.clocks: list[Clock] = []
+        self.marks: list[set[int]] = [set() for _ in range(run.plan.width)]
 
     def key(self) -> Hashable:
-        state, rank = self.state, self._rank
-        most = max(state.visits, default=0)
-        return (
-            tuple(state.at),
-            tuple(state.inside),
-            tuple(
-                most - visits if loops and not self.run.ended(role) else -1
-                for role, (visits, loops) in enumerate(zip(state.visits, state.loops, strict=True))
-            ),
-            tuple(self._clock(clock) for clock in state.clock),
-            tuple(self._barriers()),
-            tuple(
-                (
-                    m.arrived,
-                    m.count,
-                    m.members,
-                    None if m.shared is None else self._clock(m.shared),
-                    self._clock(m.completions[-1]) if m.completions else None,
-                    tuple((role, self._clock(m.completions[stage])) for role, stage in sorted(m.leaving.items())),
-                    tuple((who, rank(who[0], event), blocks) for who, (event, blocks) in sorted(m.places.items())),
-                )
-                for m in state.meetings
-            ),
-            tuple(
-                tuple(
-                    (
-                        role,
-                        *(rank(role, end) for end in _ends(spans)),
-                        rank(self.run.plan.fenced + role, spans.raw_write),
-                    )
-                    for role, spans in sorted(region.items())
-                )
-                for region in state.regions
-            ),
-            tuple(
-                tuple((b, rank(self.run.roles + b, flight[0])) for b, flight in sorted(flights.items()))
-                for flights in state.flights
-            ),
-            tuple(sorted(state.content.items(), key=lambda item: item[0])),
-            tuple(tuple(sorted(raw)) for raw in state.raw),
-            tuple(state.free),
-            tuple(
-                tuple((role, rank(role, event)) for role, (event, _) in sorted(one.items())) for one in state.reached
-            ),
-            tuple((role, rank(role, event)) for role, event in sorted(state.incs.items())),
-            tuple(
-                (number, role, rank(role, edit.here), rank(role, edit.there))
-                for (number, role), edit in sorted(state.edits.items())
-            ),
-            tuple((key, self._clock(clock)) for key, clock in sorted(state.acquired.items())),
-        )
+        state = self.state
+        self.facts += [tuple(state.at), tuple(state.inside), tuple(unread(self.plan, state)), tuple(state.free)]
+        self.facts.append(tuple((name, state.content.get(name)) for name in self.plan.wanted))
+        for number, barrier in enumerate(state.barriers):
+            self._barrier(number, barrier)
+        for number, meeting in enumerate(state.meetings):
+            self._meeting(number, meeting)
+        for number, region in enumerate(state.regions):
+            for role, spans in sorted(region.items()):
+                self._spans(number, role, spans)
+        self._flights()
+        self._ctas()
+        self._maps()
+        if self.plan.kernel.rules.strict:
+            self.facts.append(tuple(tuple(sorted(raw)) for raw in state.raw))
+        return tuple(self.facts), tuple(self._ranks())
 
-    def _barriers(self) -> Iterable[Hashable]:
-        rank = self._rank
-        for b in self.state.barriers:
-            yield (
-                (b.parts.alive, b.parts.phase, b.parts.expected, b.parts.pending, b.parts.tx),
-                min(b.stage - b.first, 1),
-                None if b.shared is None else self._clock(b.shared),
-                self._clock(b.completions[-1]) if b.completions else None,
-                tuple((role, min(b.stage - seen, FAR)) for role, seen in b.seen.items()),
-                b.fresh,
-                tuple(
-                    (who, rank(~who if who < 0 else who, event))
-                    for who, (stage, event, _) in sorted(b.required.items())
-                    if stage == b.stage
-                ),
-                tuple(
-                    (role, rank(role, event)) for role, (stage, event) in sorted(b.witness.items()) if stage == b.stage
-                ),
-                tuple((role, min(b.stage - stage, 3)) for role, stage in sorted(b.arrived.items())),
-                tuple((role, rank(role, event)) for role, event in sorted(b.unfenced.items())),
-                tuple((role, rank(role, event)) for role, event in sorted(b.hidden.items())),
-                tuple((role, rank(role, event)) for role, event in sorted(b.used.items())),
-                b.expected,
-                b.copies,
-                b.copied,
-                tuple((bytes, role, rank(role, event)) for bytes, role, event in b.open_expects),
-                tuple((role, rank(role, event)) for role, event in b.open_arrivals),
-                tuple(
-                    (one.moved, one.role, rank(one.role, one.event) if _is_marked(one) else -1, self._clock(one.clock))
-                    for one in b.contributions
-                ),
-            )
+    # -- what matters
 
-    def _clock(self, clock: Clock) -> tuple[int, ...]:
-        return tuple(bisect_left(marks, component) for marks, component in zip(self.marks, clock, strict=True))
+    def _matters(self, component: int, number: int, who: Collection[int]) -> bool:
+        """Whether one of these roles does not know it."""
+        return any(self.now[role][component] <= number for role in who)
 
-    def _rank(self, component: int, number: int) -> int:
-        """A number as its place among the marks of its component; NEVER and -1 keep their meaning."""
-        return number if number in (-1, NEVER) else bisect_left(self.marks[component], number)
+    def _number(self, component: int, number: int, who: Collection[int], *about: Hashable) -> bool:
+        """Notes it, and what it is about, if it matters to one of these roles; NEVER always does. Whether it does."""
+        if number < 0 or (number != NEVER and not self._matters(component, number, who)):
+            return False
+        self.facts.append((*about, component, number == NEVER))
+        if number != NEVER:
+            self.numbers.append((component, number))
+            self.marks[component].add(number)
+        return True
 
-    def _marks(self) -> list[set[int]]:
-        """By component, every number that a clock may still be compared with."""
-        run, state = self.run, self.state
-        marks: list[set[int]] = [set() for _ in range(run.plan.width)]
-        for region in state.regions:
-            for role, spans in region.items():
-                marks[role].update(_ends(spans))
-                marks[run.plan.fenced + role].add(spans.raw_write)
-        for flights in state.flights:
-            for number, (stage, _, _) in flights.items():
-                marks[run.roles + number].add(stage)
-        for role, event in state.incs.items():
-            marks[role].add(event)
-        for (_, role), edit in state.edits.items():
-            marks[role].update((edit.here, edit.there))
-        for one in state.reached:
-            for role, (event, _) in one.items():
-                marks[role].add(event)
-        for number, b in enumerate(state.barriers):
-            marks[run.roles + number].update(range(b.stage - FAR, b.stage))
-            marks[run.roles + number].add(b.first - 1)
-            if b.completions and not b.copied:
-                self._mark(marks, b.completions[-1])
-            for who, (stage, event, _) in b.required.items():
-                if stage == b.stage:
-                    marks[~who if who < 0 else who].add(event)
-            for role, (stage, event) in b.witness.items():
-                if stage == b.stage:
-                    marks[role].add(event)
-            for ends in (b.unfenced, b.hidden, b.used):
-                for role, event in ends.items():
-                    marks[role].add(event)
-            for _, role, event in b.open_expects:
-                marks[role].add(event)
-            for role, event in b.open_arrivals:
-                marks[role].add(event)
-            for contribution in filter(_is_marked, b.contributions):
-                marks[contribution.role].add(contribution.event)
-        for number, m in enumerate(state.meetings):
-            marks[run.roles + len(state.barriers) + number].add(m.stage - 1)
-            if m.completions:
-                self._mark(marks, m.completions[-1])
-            for (role, _), (event, _) in m.places.items():
-                marks[role].add(event)
-        for found in marks:
-            found.difference_update((-1, NEVER))
-        return marks
-
-    def _mark(self, marks: list[set[int]], last: Clock) -> None:
-        """Whether a role knows all that went into a completion."""
+    def _filled(self, which: str, clock: Clock, who: Collection[int]) -> None:
+        """What went into this or the last phase or generation, for those who may ask whether they know all of it."""
         for role in range(self.run.roles):
-            marks[role].add(last[role] - 1)
+            self._number(role, clock[role] - 1, who, which)
+
+    def _ranks(self) -> Iterable[Hashable]:
+        """Numbers and clocks by their places among the numbers that matter; what all roles know, they learn from no
+        clock.
+        """
+        marks = [(component, sorted(found)) for component, found in enumerate(self.marks) if found]
+        places = dict(marks)
+        yield tuple(bisect_left(places[component], number) for component, number in self.numbers)
+        for component, found in marks:
+            ranks = [bisect_left(found, clock[component]) for clock in (*self.now, *self.clocks)]
+            known = min((ranks[role] for role in self.left), default=0)
+            yield component, *(max(known, rank) for rank in ranks)
+
+    # -- by thing
+
+    def _barrier(self, number: int, b: BarrierState) -> None:
+        use, who, component = self.plan.barriers[number], self.plan.users[number] & self.left, self.run.roles + number
+        self.facts += [b.parts, min(b.stage - b.first, 1), b.fresh, b.expected, b.copies, b.copied]
+        self.facts.append(tuple((role, min(b.stage - seen, FAR)) for role, seen in b.seen.items() if role in self.left))
+        if use.tokens:
+            self.facts.append(tuple((role, min(b.stage - stage, 3)) for role, stage in sorted(b.arrived.items())))
+        if self._matters(component, b.stage - 1, who):
+            for stage in (*range(b.stage - FAR, b.stage), b.first - 1):
+                self._number(component, stage, who)
+            if b.completions:
+                self.clocks.append(b.completions[-1])
+                if not b.copied:
+                    self._filled("last", b.completions[-1], who)
+        if b.shared is not None:
+            self.clocks.append(b.shared)
+            if not b.copies:
+                self._filled("this", b.shared, who)
+        self._seen_by(b, who, bool(use.tokens))
+        for ends in (b.unfenced, b.hidden, b.used):
+            self.facts.append(None)
+            for role, event in sorted(ends.items()):
+                self._number(role, event, who)
+        self._contributions(b, who)
+
+    def _seen_by(self, b: BarrierState, who: Collection[int], tokens: bool) -> None:
+        """Who must have seen the phase before, and who knows that somebody has."""
+        for role, (stage, event, _) in sorted(b.required.items()):
+            owner = ~role if role < 0 else role
+            if stage == b.stage and (b.shared is None or b.shared[owner] <= event):
+                self._number(owner, event, who, role)
+        witnesses = [(other, event) for other, (stage, event) in sorted(b.witness.items()) if stage == b.stage]
+        told = all(any(self.now[role][other] > event or role == other for other, event in witnesses) for role in who)
+        self.facts.append(told and not tokens)
+        if not told or tokens:
+            for role, event in witnesses:
+                self._number(role, event, range(self.run.roles))
+
+    def _contributions(self, b: BarrierState, who: Collection[int]) -> None:
+        """To the current phase. Which of them are after which others matters for those that have bytes and are no copy
+        that lands, and for what must not be last.
+        """
+        own = [(one.role, one.event) for one in b.contributions if _is_marked(one)]
+        open_ = [*((role, event) for _, role, event in b.open_expects), *b.open_arrivals]
+        after = [tuple(one.clock[role] > event for role, event in (*own, *open_)) for one in b.contributions]
+        found = [(one.moved, one.role, *knows) for one, knows in zip(b.contributions, after, strict=True)]
+        self.facts += [tuple(found if own or open_ else sorted(found)), tuple(moved for moved, _, _ in b.open_expects)]
+        for role, event in (*own, *open_):
+            self._number(role, event, who, role)
+
+    def _meeting(self, number: int, m: MeetingState) -> None:
+        who, component = self.plan.members[number] & self.left, self.run.roles + len(self.state.barriers) + number
+        self.facts += [m.arrived, m.count, tuple(sorted(m.members))]
+        if m.shared is not None:
+            self.clocks.append(m.shared)
+            self._filled("this", m.shared, who)
+        if self._matters(component, m.stage - 1, who):
+            self._number(component, m.stage - 1, who)
+            self.clocks.append(m.completions[-1])
+            self._filled("last", m.completions[-1], who)
+        for role, stage in sorted(m.leaving.items()):
+            self.facts.append(role)
+            self._number(component, stage, who)
+            self.clocks.append(m.completions[stage])
+        for place, (event, blocks) in sorted(m.places.items()):
+            self.facts += [place, blocks]
+            self._number(place[0], event, who)
+
+    def _spans(self, number: int, role: int, spans: Spans) -> None:
+        """A role's accesses of a region, for those that may come to the same bytes."""
+        who, strict = self.plan.touching[number] & self.left, self.plan.kernel.rules.strict
+        others, fenced = who - {role}, self.plan.fenced + role
+        for name, component, end, them in (
+            ("write", role, spans.write, others),
+            ("read", role, spans.read, others),
+            ("loose write", role, spans.loose_write, others),
+            ("loose read", role, spans.loose_read, others),
+            ("raw write", role if strict else fenced, spans.raw_write, who),
+            ("raw read", role, spans.raw_read, who if strict else ()),
+        ):
+            matters = self._number(component, end, them, name, number, role)
+            if matters and name == "raw write":
+                self._number(role, end, self.left)  # what somebody knows, a fence makes count
+            elif matters and name == "write" and self.plan.unharmed[number]:
+                self.facts.append(self.plan.moves[role][self.run.node_of(role, spans.wrote)].leaves)
+
+    def _flights(self) -> None:
+        """Copies that may not have landed, for those that come to the same bytes, and for the end of their CTA."""
+        for number, flights in enumerate(self.state.flights):
+            who, (space, cta) = self.plan.touching[number] & self.left, self.plan.places[number]
+            for barrier, (stage, _, _) in sorted(flights.items()):
+                component = self.run.roles + barrier
+                landed = space != "shared" or self._known_in(cta, component, stage)
+                self._number(component, stage, who if landed else range(self.run.roles), number, barrier, landed)
+
+    def _ctas(self) -> None:
+        """What reaches into a CTA must be before its end, and after its begin; requests for registers."""
+        for cta, reached in enumerate(self.state.reached):
+            for role, (event, _) in sorted(reached.items()):
+                who = () if self._known_in(cta, role, event) else range(self.run.roles)
+                self._number(role, event, who, cta, role)
+        for role, event in sorted(self.state.incs.items()):
+            self._number(role, event, self.left, role)
+        if not self.plan.kernel.rules.met:
+            for role in range(self.run.roles):
+                self._number(role, 0, self.left, role)
+
+    def _known_in(self, cta: int, component: int, number: int) -> bool:
+        """Some role of the CTA knows it, so that the end of the CTA does."""
+        return any(self.now[role][component] > number for role in self.plan.homes[cta])
+
+    def _maps(self) -> None:
+        """Tensormaps: what has been released, and what was known at each acquire."""
+        for (number, role), edit in sorted(self.state.edits.items()):
+            for event in (edit.here, edit.there):
+                self.facts.append(tuple(clock[role] > event for _, clock in sorted(self.state.acquired.items())))
+                self._number(role, event, self.left, number, role)
+        self.facts.append(tuple(sorted(self.state.acquired)))
 
 
 def _is_marked(contribution: Contribution) -> bool:
     """Whether it matters which other contributions are after it: it has bytes, and is no copy that lands."""
     return bool(contribution.moved) and contribution.role >= 0
-
-
-def _ends(spans: Spans) -> tuple[int, ...]:
-    return spans.write, spans.read, spans.raw_write, spans.raw_read, spans.loose_write, spans.loose_read

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from sm90_verify.engines.order import ctas, landing, lifetime, memory, signals, turns
+from sm90_verify.engines.order import ctas, decisions, landing, lifetime, memory, signals, turns
 from sm90_verify.engines.order.meetings import leave, meet, role_ends
 from sm90_verify.engines.order.plan import Move, Plan
 from sm90_verify.engines.order.progress import Progress
@@ -18,13 +18,36 @@ OFTEN = 64
 
 
 class Run(Progress):
-    """A run of a plan. `limit`: the trip count, None for no end. tick: called with a role and the number of events."""
+    """A run of a plan. tick: called with a role and the number of events."""
 
-    def __init__(self, plan: Plan, state: RunState | None = None, limit: int | None = None) -> None:
+    def __init__(self, plan: Plan, state: RunState | None = None) -> None:
         super().__init__(plan, initial(plan) if state is None else state)
-        self.limit = limit
-        self.before_decision: Callable[[int], None] | None = None
         self.tick: Callable[[int, int], None] | None = None
+
+    # -- decisions
+
+    def asked(self) -> tuple[int, ...]:
+        """The decisions that some role stands at, and that have not been made."""
+        found = {move.thing: None for role, move in enumerate(self._here()) if self._must_decide(role, move)}
+        return tuple(found)
+
+    def fork(self, answers: Iterable[tuple[int, int]]) -> Run:
+        """A run that goes on from here with the next answers to some decisions, and with failures of its own."""
+        fork = Run(self.plan, self.state.copy())
+        fork.tick, fork.diverged = self.tick, self.diverged
+        for number, answer in answers:
+            fork.state.decisions[number].answers.append(answer)
+        return fork
+
+    def _here(self) -> Iterable[Move]:
+        return (moves[at] for moves, at in zip(self.plan.moves, self.state.at, strict=True))
+
+    def _must_decide(self, role: int, move: Move) -> bool:
+        """The role stands at a decision that has not been made."""
+        return move.kind == "decide" and self.state.inside[role] < 0 and self._answer(role, move) is None
+
+    def _answer(self, role: int, move: Move) -> int | None:
+        return decisions.answer(self.plan.decisions[move.thing], self.state.decisions[move.thing], role)
 
     # -- events
 
@@ -36,28 +59,17 @@ class Run(Progress):
             self.at_rest()
 
     def round(self) -> bool:
-        """Every role runs until it is blocked, comes back to where it has been, or would begin another iteration while
-        others are behind; if that is all, they begin it. Whether any event happened.
+        """Every role runs until it is blocked, wants a decision that has not been made, or comes back to where it has
+        been. Whether any event happened.
         """
-        return self._turns(True) or (not self.halted and self._turns(False))
-
-    def _turns(self, together: bool) -> bool:
         moved = False
         for role in range(self.roles):
-            moved |= self._turn(role, together)
+            moved |= self._turn(role)
             if self.halted:
                 return False
         return moved
 
-    def _is_ahead(self, role: int) -> bool:
-        """Some role that is still looping has begun fewer iterations."""
-        visits = self.state.visits
-        return any(
-            visits[other] < visits[role] and not self.ended(other) and self.state.loops[other]
-            for other in range(self.roles)
-        )
-
-    def _turn(self, role: int, together: bool) -> bool:
+    def _turn(self, role: int) -> bool:
         state, moves = self.state, self.plan.moves[role]
         been: set[int] | None = set() if self.plan.endless else None
         moved = False
@@ -68,21 +80,24 @@ class Run(Progress):
                     break
                 been.add(at)
             move = moves[at]
-            if move.kind == "loop" and together and self._is_ahead(role):
-                break
             if move.kind == "end" or not self._execute(role, move):
                 break
             moved = True
             if self.tick is not None and len(state.log) % OFTEN == 0:
                 self.tick(role, len(state.log))
-            if self.halted or move.kind == "loop":
+            if self.halted:
                 break
         return moved
 
     def _execute(self, role: int, move: Move) -> bool:
         """Executes the operation if it can run, and checks everything about it."""
         state = self.state
-        target, before = move.next, state.clock[role]
+        target, before, given = move.next, state.clock[role], -1
+        if move.kind == "decide":
+            answer = self._answer(role, move)
+            if answer is None:
+                return False
+            given, target = answer, move.leads[answer]
         if move.forgets or move.forgot:
             self._leave_stretch(role, move)
         match move.kind:
@@ -102,13 +117,8 @@ class Run(Progress):
                 lifetime.must_be_dead(self, role, move)
             case "meet":
                 meet(self, role, move)
-            case "loop":
-                decision = state.visits[role]
-                if self.before_decision is not None and decision == max(state.visits):
-                    self.before_decision(decision)
-                state.visits[role] = decision + 1
-                state.loops[role] = self.limit is None or decision < self.limit
-                target = move.again if state.loops[role] else move.next
+            case "decide":
+                decisions.read(state.decisions[move.thing], role)
             case "token":
                 if not signals.wait_token(self, role, move):
                     return False
@@ -127,7 +137,7 @@ class Run(Progress):
             return True
         done = state.done[role]
         state.history[role].append(before)
-        state.log.append((role, state.at[role], target, done))
+        state.log.append((role, state.at[role], given, done))
         state.done[role] = done + 1
         state.at[role] = target
         if move.over:

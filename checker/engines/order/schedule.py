@@ -177,7 +177,7 @@ class _Player:
                 self._take_one(self._at(role.name))
 
     def _event(self, event: RunEvent) -> None:
-        role, node, target, _ = event
+        role, node, answer, _ = event
         name = self.programs[role].name
         if self.state[self.counters[name]] >= len(self.programs[role].nodes):
             self._take_one(self._at(name))
@@ -186,15 +186,12 @@ class _Player:
         if self.state[self.counters[name]] != node:
             self.lost = True
             return
-        inside = len(self.programs[role].nodes)
-        fits = [
+        actions = self.machine.actions
+        self._take_one(
             index
             for index in self._at(name)
-            if target < 0
-            or self.machine.actions[index].target == target
-            or (self.machine.actions[index].target or 0) >= inside
-        ]
-        self._take_one(fits)
+            if actions[index].kind != "stays" and (answer < 0 or actions[index].answer == answer)
+        )
 
     def _land(self, event: RunEvent) -> None:
         """All pieces of the copy that a load has issued."""

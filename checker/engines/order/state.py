@@ -18,7 +18,7 @@ Clock = list[int]
 NEVER = 1 << 60
 """The end of what has not ended."""
 RunEvent = tuple[int, int, int, int]
-"""(role, node, the node after it, its number); or for a copy that lands (~role, node of the load, barrier, stage)."""
+"""(role, node, the answer or -1, its number); or for a copy that lands (~role, node of the load, barrier, stage)."""
 
 
 @dataclass(frozen=True)
@@ -209,11 +209,23 @@ class MapWrite(NamedTuple):
 
 
 @dataclass(slots=True)
+class DecisionState:
+    """The decisions of a name. answers: those that are given, from the first one on; read: by role, how many of them it
+    has asked for.
+    """
+
+    answers: list[int]
+    read: list[int]
+
+    def copy(self) -> DecisionState:
+        return DecisionState(list(self.answers), list(self.read))
+
+
+@dataclass(slots=True)
 class RunState:
     """Everything about a run that what comes next can depend on.
 
-    visits, loops: by role, how often it was at the head of the trip-count loop, and whether it will be again. raw: by
-    role, regions with unfenced accesses. free: registers in the pool of each CTA. reached: by CTA, the last
+    raw: by role, regions with unfenced accesses. free: registers in the pool of each CTA. reached: by CTA, the last
     event and its node with which each role of another one reached into it. incs: by role, its last setmaxnreg.inc;
     given: the join of the clocks of all setmaxnreg.dec. edits: by region and role, of a tensormap; acquired: by role,
     region and whether as other CTAs have released it, the clock at its last acquire.
@@ -223,8 +235,7 @@ class RunState:
     done: list[int]
     clock: list[Clock]
     inside: list[int]
-    visits: list[int]
-    loops: list[bool]
+    decisions: list[DecisionState]
     barriers: list[BarrierState]
     meetings: list[MeetingState]
     regions: list[dict[int, Spans]]
@@ -246,8 +257,7 @@ class RunState:
             list(self.done),
             list(self.clock),
             list(self.inside),
-            list(self.visits),
-            list(self.loops),
+            [decision.copy() for decision in self.decisions],
             [barrier.copy() for barrier in self.barriers],
             [meeting.copy() for meeting in self.meetings],
             [{role: spans.copy() for role, spans in region.items()} for region in self.regions],
@@ -281,8 +291,7 @@ def initial(plan: Plan) -> RunState:
         [0] * roles,
         [[0] * plan.width] * roles,
         [-1] * roles,
-        [0] * roles,
-        [any(move.kind == "loop" for move in moves) for moves in plan.moves],
+        [DecisionState([], [0] * roles) for _ in plan.decisions],
         barriers,
         [MeetingState() for _ in plan.meetings],
         [{} for _ in plan.near],

@@ -41,15 +41,6 @@ def role_ends(run: Progress, role: int) -> None:
                 spans.close(run.state.done[other] - 1)
 
 
-def waiting(run: Progress) -> frozenset[int]:
-    """Roles of a dependent grid, while the first one goes on for as long as its trip count says."""
-    before = _first_grid(run.plan)
-    endless = has_cycle(tuple(run.plan.programs[role] for role in before))
-    if endless or all(run.ended(role) for role in before):
-        return frozenset()
-    return frozenset(range(run.roles)) - frozenset(before)
-
-
 def unsure(run: Progress) -> str:
     """Why a CTA that is put off may change something: one that comes before it waits for it, or never ends."""
     kernel, programs = run.plan.kernel, run.plan.programs

@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from sm90_verify.engines.order.landing import leave
-from sm90_verify.engines.order.plan import Move
+from sm90_verify.engines.order.plan import Move, has_cycle
 from sm90_verify.engines.order.planner import make_plan, refusal
 from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.order.state import NEVER, Clock
@@ -47,16 +47,18 @@ class Orders:
 
 def runs_of(kernel: Kernel, trips: int) -> tuple[Run, ...] | None:
     """The runs for trip counts 0 to `trips` + 1, or the only one if none is open; None where one run does not speak
-    for all schedules, or something is violated.
+    for all schedules, where anything but one trip count is open, or something is violated.
     """
     if refusal(kernel.programs):
         return None
     plan = make_plan(kernel)
-    if plan.forever:
+    if has_cycle(kernel.programs) or len(plan.decisions) > 1 or not all(one.loop for one in plan.decisions):
         return None
     found = []
-    for limit in range(trips + 2) if plan.loop else (None,):
-        run = Run(plan, limit=limit)
+    for limit in range(trips + 2) if plan.decisions else (0,):
+        run = Run(plan)
+        for decision in run.state.decisions:
+            decision.answers.extend((*(1,) * limit, 0))
         run.start()
         run.finish()
         if run.failures or run.diverged or run.unsure or run.halted:
