@@ -37,7 +37,7 @@ def must_be_acquired(run: Progress, role: int, use: Use) -> None:
         return
     plan, programs = run.plan, run.plan.programs
     for (number, other), edit in run.state.edits.items():
-        if number not in plan.near[use.bytes]:
+        if number not in plan.near[use.bytes] or _is_over(run, role, other):
             continue
         here = programs[other].me.number == programs[role].me.number
         released = edit.here if here else edit.there
@@ -54,3 +54,12 @@ def must_be_acquired(run: Progress, role: int, use: Use) -> None:
             put_off = () if released == NEVER else run.not_before(other, released)
             step = (role, run.state.at[role])
             run.fail(MAPPED.property, because, use.access.object, reached, step, put_off=put_off)
+
+
+def _is_over(run: Progress, role: int, other: int) -> bool:
+    """The role comes after a wait for the end of the other one's grid, which shows all of that."""
+    launch, programs = run.plan.kernel.launch, run.plan.programs
+    if launch.grid_of(programs[other].me.number) >= launch.grid_of(programs[role].me.number):
+        return False
+    now = run.now(role)
+    return any(now[who] > event for who, event in run.state.waited.items())

@@ -212,6 +212,9 @@ class _Situation:
                 self.facts.append(tuple(clock[role] > event for _, clock in sorted(self.state.acquired.items())))
                 self._number(role, event, self.left, number, role)
         self.facts.append(tuple(sorted(self.state.acquired)))
+        for role, event in sorted(self.state.waited.items()):
+            self.facts.append(role)
+            self._number(role, event, self.left)
 
 
 def _is_marked(contribution: Contribution) -> bool:

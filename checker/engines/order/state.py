@@ -228,7 +228,8 @@ class RunState:
     raw: by role, regions with unfenced accesses. free: registers in the pool of each CTA. reached: by CTA, the last
     event and its node with which each role of another one reached into it. incs: by role, its last setmaxnreg.inc;
     given: the join of the clocks of all setmaxnreg.dec. edits: by region and role, of a tensormap; acquired: by role,
-    region and whether as other CTAs have released it, the clock at its last acquire.
+    region and whether as other CTAs have released it, the clock at its last acquire. waited: by role, its first event
+    that waited for the end of the first grid.
     """
 
     at: list[int]
@@ -248,6 +249,7 @@ class RunState:
     given: Clock | None = None
     edits: dict[tuple[int, int], MapWrite] = field(default_factory=dict)
     acquired: dict[tuple[int, int, bool], Clock] = field(default_factory=dict)
+    waited: dict[int, int] = field(default_factory=dict)
     history: list[list[Clock]] = field(default_factory=list)
     log: list[RunEvent] = field(default_factory=list)
 
@@ -270,6 +272,7 @@ class RunState:
             self.given,
             dict(self.edits),
             dict(self.acquired),
+            dict(self.waited),
             [list(clocks) for clocks in self.history],
             list(self.log),
         )

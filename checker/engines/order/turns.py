@@ -27,6 +27,7 @@ def wait(run: Progress, role: int, move: Move) -> bool:
         clock = join(clock, run.now(other))
         clock[plan.fenced + other] = run.state.done[other]  # it is shown through every proxy, too
     run.state.clock[role] = clock
+    run.state.waited.setdefault(role, run.state.done[role])
     return True
 
 
