@@ -12,6 +12,7 @@ from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.ptx import operations as op
 
 
 def size(pipeline, number=0):
@@ -215,3 +216,41 @@ def test_a_release_that_is_forgotten_in_the_third_step_is_found(reduced):
     assert check(Rings(most=2, releases=False), reduced=reduced).verdict == PROVED
     result = check(Rings(most=3, releases=False), reduced=reduced)
     assert result.trace is not None and result.trace.property == "deadlock"
+
+
+class Sign(Pipeline):
+    """A role that does something in every other iteration, by what is equal and not the same."""
+
+    b = barrier(arrivals=1, slots=1)
+
+    @role(warps=1)
+    def one(self):
+        value = 0.0
+        for _ in self.loop():
+            yield self.b.arrive() if str(value) == "0.0" else self.warp_sync()
+            value = -value
+
+
+def test_the_two_zeros_are_told_apart():
+    (program,) = trace(Sign()).programs
+    assert [type(node.operation) for node in program.nodes].count(op.WarpSync) == 1
+
+
+def test_a_test_whose_answer_nobody_uses_makes_no_long_program():
+    """A state that is waited for now and then, as no wait is sure, is followed for few phases."""
+    steps = 0
+
+    def tick(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    class Ignores(Pipeline):
+        stages = 2
+        full = barrier(arrivals=1)
+
+        @role(warps=1)
+        def consumer(self, at):
+            yield self.full[at].try_wait(at.phase)
+
+    trace(Ignores(), tick)
+    assert steps < 2_000

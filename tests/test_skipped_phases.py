@@ -11,6 +11,7 @@ from small_waits import Watcher
 
 from sm90_verify.engines.check import check
 from sm90_verify.engines.search.explore import explore
+from sm90_verify.result import PROVED, VIOLATED
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language import closing
 from sm90_verify.spec.language.declarations import barrier, role
@@ -100,6 +101,7 @@ def test_all_trip_counts_are_as_wrong_as_the_first_few(pipeline, monkeypatch):
     assert every.complete or reduced.complete or found
     assert bool(reduced.violations) == bool(found) and (not every.complete or set(reduced.violations) <= found)
     monkeypatch.setattr(closing, "FOLLOWED", closing.FAR)
+    monkeypatch.setattr(closing, "LAPS", closing.FAR)
     few: set[str] = set()
     for trips in range(4):
         exact = trace(type(pipeline)(**{**pipeline.parameters(), "trips": trips}))
@@ -192,6 +194,89 @@ def test_states_that_change_places_are_not_taken_for_each_other(monkeypatch):
     monkeypatch.setattr(closing, "FAR", 2)
     with pytest.raises(SpecError, match="too many to follow"):
         trace(Swapped())
+
+
+class Back(Pipeline):
+    """A state goes on by two phases in each iteration, and is waited for one phase before: by `how`."""
+
+    how = "phase"
+    full = barrier(arrivals=1)
+
+    @role(warps=1)
+    def producer(self):
+        first = True
+        for _ in self.loop():
+            if first:
+                yield self.full[0].arrive()
+                yield self.full[0].arrive()
+            first = False
+            yield self.warp_sync()
+        yield self.named_sync(1, threads=64)
+
+    @role(warps=1)
+    def watcher(self):
+        state = PipelineState.start(1)
+        for _ in self.loop():
+            yield self.choose("any", 0, 1) if self.how == "chosen" else self.warp_sync()
+            state = state + 2
+        yield self.named_sync(1, threads=64)
+        yield self.full[0].wait(state.phase ^ 1 if self.how == "phase" else (state + -1).phase)
+
+
+@pytest.mark.parametrize("how", ["phase", "state", "chosen"])
+@pytest.mark.parametrize("engine", ["order", "search"])
+def test_a_state_that_goes_back_is_as_unknown_as_it_was(how, engine):
+    """With two iterations and more the wait is for a phase that never begins."""
+    assert check(Back(how=how, trips=1), engine=engine).verdict == PROVED
+    for trips in (2, 3, "all"):
+        assert check(Back(how=how, trips=trips), engine="search").verdict == VIOLATED
+        assert check(Back(how=how, trips=trips), engine=engine).verdict != PROVED
+
+
+class Polls(Pipeline):
+    """After some iterations a role polls for what never comes, and moves its state on meanwhile, or waits for a phase
+    that is over.
+    """
+
+    how = ""
+    full = barrier(arrivals=1)
+    never = barrier(arrivals=1)
+
+    @role(warps=1)
+    def both(self, at):
+        yield self.full[at].arrive()
+        yield self.named_sync(1, threads=64)
+
+    @role(warps=1)
+    def once(self):
+        yield self.never.arrive()
+
+    @role(warps=1)
+    def watcher(self):
+        state = PipelineState.start(1)
+        for _ in self.loop():
+            if (yield self.choose("looks", False, True)):
+                yield self.full[0].wait(state.phase)
+            yield self.named_sync(1, threads=64)
+            state = state + 1
+        yield self.never.wait(0)
+        last = state
+        for _ in self.forever():
+            if self.how == "waits":
+                yield self.full[0].wait(last.phase ^ 1)
+            yield self.warp_sync()
+            state = last + 1 if self.how == "moves" else state
+            if (yield self.never.try_wait(1)):
+                break
+            state = last
+
+
+@pytest.mark.parametrize("how", ["", "moves", "waits"])
+@pytest.mark.parametrize("trips", [1, 3, "all"])
+def test_who_polls_for_ever_is_stuck_whatever_the_machine_counts_meanwhile(how, trips):
+    for reduced in (False, True):
+        found = explore(compile_kernel(trace(Polls(how=how, trips=trips))), limit=12_000, reduced=reduced)
+        assert found.violations["deadlock"].stuck == ("watcher",)
 
 
 def test_what_reductions_may_know_of_a_wait_that_skips_phases():

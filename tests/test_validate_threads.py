@@ -8,6 +8,7 @@ import re
 import pytest
 from refusals import refusal
 
+from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
@@ -225,3 +226,25 @@ def test_a_thread_has_1_to_255_registers_without_setmaxnreg_too(registers):
     assert refusal(Registers(gives=False, registers=registers))[0] == (
         f"registers={registers} per thread at launch: use 1 to 255"
     )
+
+
+def multiplies_in_parts(threads: int, alone: bool) -> Pipeline:
+    """The elected part of a warpgroup multiplies, or all its parts do."""
+
+    class InParts(Pipeline):
+        a = tile(bytes=1024, slots=1)
+
+        @role(threads=128, split=(threads, 128 - threads))
+        def math(self, me: Threads):
+            if me.leader or not alone:
+                yield self.a[0].mma()
+                yield self.mma_wait(0)
+
+    return InParts()
+
+
+@pytest.mark.parametrize("threads", [1, 32, 64])
+def test_a_part_of_a_warpgroup_does_not_multiply_alone(threads):
+    trace(multiplies_in_parts(threads, alone=False))
+    with pytest.raises(SpecError, match=r"wgmma by math.0 and not by math.1: all 128 threads of a warpgroup"):
+        trace(multiplies_in_parts(threads, alone=True))

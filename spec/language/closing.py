@@ -19,6 +19,7 @@ from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language.ghost import FAR, NO_LAP, Ghost, Unfollowed, laps_at, unfollowed
 from sm90_verify.spec.language.places import Watcher
 from sm90_verify.spec.language.snapshot import Frames, Snapshot, Unreadable, stages_of
+from sm90_verify.spec.language.state import LAPS
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.phase import EXACT, Lineage, Phase
 
@@ -27,7 +28,9 @@ Moved: TypeAlias = Mapping[str, int]
 
 
 FOLLOWED = 2
-"""For how many laps a state is followed at a barrier where it has not waited, if answers are told apart besides."""
+"""For how many laps a state is followed at a barrier where it has not waited, if answers are told apart besides; at one
+where it has, it is for so many that a count recurs.
+"""
 
 
 class StartAgain(BaseException):
@@ -82,7 +85,7 @@ class Closing:
         if EXACT in self.numbered.values():  # every number is told apart, so that none is too far
             return ghost.key(snapshot.states, {"": NO_LAP}, NO_LAP)
         try:
-            return ghost.key(snapshot.states, self.laps)
+            return ghost.key(snapshot.states, self.laps, FAR if self.exact or not ghost.chosen else LAPS)
         except Unfollowed:
             self._follow_exactly(self.skipping)
 
@@ -120,15 +123,15 @@ class Closing:
             self.exact.add(barrier)
         raise StartAgain
 
-    def follow(self, wait: op.Wait, ghost: Ghost, chosen: bool) -> None:
+    def follow(self, wait: op.Wait, ghost: Ghost) -> None:
         """Starts again where states must be followed further for a wait, or by the machine; raises Unfollowed where
-        that is no way out. chosen: the role has got answers, so that it gets long where a state is followed far.
+        that is no way out.
         """
         if not ghost.is_loose(wait) and not ghost.is_far(wait):
             return
         laps, phase = laps_at(self.laps, wait.barrier), wait.phase
         skipping = isinstance(phase, Phase) and ghost.waits_alone(wait) and wait.barrier not in self.exact
-        close = skipping and (ghost.skips_elsewhere(wait) or (chosen and laps >= FOLLOWED))
+        close = skipping and (ghost.skips_elsewhere(wait) or (ghost.chosen and laps >= FOLLOWED))
         if laps < FAR and not ghost.is_followed(wait) and not close:
             self.laps[wait.barrier] = 2 * laps
         elif isinstance(phase, Phase) and skipping:

@@ -61,12 +61,13 @@ class Ghost:
     skipping: by barrier where it is the machine that knows how far the role is, the number of the lineage that waits
     there now and then. numbers: lineages in the order in which they were met. at: by lineage, the lap of its newest
     state where a loop was looked at last, once there is an operation that can tell the machine (`begun`); moved: by
-    such barrier, by how many phases that changed in all.
+    such barrier, by how many phases that changed in all. chosen: the role has got answers, so that what is followed far
+    makes its program long.
     """
 
     def __init__(self, skipping: Mapping[str, int]) -> None:
         self.skipping = skipping
-        self.begun = False
+        self.begun = self.chosen = False
         self.numbers: dict[Lineage, int] = {}
         self.at: dict[Lineage, int] = {}
         self.moved = dict.fromkeys(skipping, 0)
@@ -156,16 +157,14 @@ class Ghost:
             return False
         lineage, barrier, lap = wait.phase.lineage, wait.barrier, wait.phase._lap
         pair = lineage, barrier
-        if lap >= min(self.far.get(lineage, NO_LAP), self.loose.get(pair, NO_LAP)) or lap <= self.past.get(
-            lineage, -NO_LAP
-        ):
-            return True
+        if lineage in self.far or pair in self.loose or lap <= self.past.get(lineage, -NO_LAP) + FAR // 2:
+            return True  # a state that is known can be one that is not, moved back
         if pair in self.rebase:
             return False
         if pair in self.low:
             most, known = self.low[pair]
             return most + lap - known > 1
-        return barrier not in self.keyed and lap >= self.loose.get((lineage, None), NO_LAP)
+        return barrier not in self.keyed and (lineage, None) in self.loose
 
     def is_far(self, wait: op.Wait) -> bool:
         """It is too far from what the role has seen there."""

@@ -145,7 +145,7 @@ class RoleWalk:
                 self.source,
             )
         try:
-            operation = next_within(self.generator, send, self.where, self.watch)
+            operation = next_within(self.generator, send, self.where, None if self.replaying else self.watch)
         finally:
             if self.over is not None:
                 raise self.over
@@ -182,7 +182,7 @@ class RoleWalk:
                     node.skips = self.closing.skips(operation, self.ghost)
                     if isinstance(operation.phase, Phase):
                         if not node.skips:
-                            self.closing.follow(operation, self.ghost, bool(self.told))
+                            self.closing.follow(operation, self.ghost)
                         node.distance = self.ghost.distance(operation)
             if isinstance(operation, op.Wait) and isinstance(operation.phase, op.Token):
                 self._must_be_last(operation.barrier, operation.phase)
@@ -192,6 +192,7 @@ class RoleWalk:
             self._link(node)
         answer = self._answer(answers) if answers else None
         self.told += [answer] if answers else []
+        self.ghost.chosen |= bool(answers)
         if not self.replaying:
             self.held = self.held.after(operation)
             self.source = yielding_place(self.generator, self.where) if again else self.source

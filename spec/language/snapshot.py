@@ -35,7 +35,7 @@ from sm90_verify.spec.ptx.phase import EXACT, Phase
 _GONE_THROUGH: tuple[Any, ...] = (range(1), range(1 << 64), [], (), "", "\xff", reversed([]))
 ITERATORS = frozenset((*(type(iter(one)) for one in _GONE_THROUGH), enumerate, zip))
 """Iterators that tell by __reduce__ what they go through, itself and no copy, and how far they are."""
-_DATA = frozenset((bool, int, str, bytes, float, NoneType))
+_DATA = frozenset((bool, int, str, bytes, NoneType))
 
 
 Frames: TypeAlias = tuple[tuple[CodeType, int, tuple[tuple[str, Hashable], ...]], ...]
@@ -104,6 +104,8 @@ class Snapshot:
 
     def _normal(self, value: Any, name: str, place: Source) -> Hashable:
         kind = type(value)
+        if isinstance(value, float):  # -0.0 is equal to 0.0, and is not the same
+            return (kind, value.hex(), self._attributes(value, name, place))
         if kind in _DATA:
             return (kind, value)
         if issubclass(kind, Pipeline) and value._tracer is not None:
@@ -127,7 +129,7 @@ class Snapshot:
             return (value, self._normal(value.phase, name, place))
         if isinstance(value, op.Yielded):
             return value
-        if isinstance(value, int | str | bytes | float):
+        if isinstance(value, int | str | bytes):
             return (kind, value, self._attributes(value, name, place))
         if isinstance(value, list | dict | CellType) or (self.suspended and isinstance(value, Iterator)):
             if id(value) in self.again:

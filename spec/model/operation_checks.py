@@ -11,7 +11,7 @@ from sm90_verify.spec.model.ordinary_copies import wrong_with_cp_async, wrong_wi
 from sm90_verify.spec.model.registers import wrong_space
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Begun, Copies, Groups
-from sm90_verify.spec.ptx.effects import effects_of
+from sm90_verify.spec.ptx.effects import Effects, effects_of
 from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.limits import (
     BULK_ALIGNMENT,
@@ -72,9 +72,8 @@ def wrong_with(
     if effects.ends is not None and effects.ends.pending >= (most := MOST_GROUPS[effects.ends.groups]):
         wrong.append(f"a wait that leaves {effects.ends.pending} groups pending: use 0 to {most - 1}")
     wrong += map(wrong_space, effects.begins)
-    operands = effects.lasting("mma_group")
-    if operands or "mma" in (effects.commits, effects.ends and effects.ends.groups) or "registers" in effects.shows:
-        wrong += [_part_of_a_warpgroup(program, programs), *map(_wrong_operand, operands)]
+    if _is_of_wgmma(effects):
+        wrong += [_part_of_a_warpgroup(program, programs), *map(_wrong_operand, effects.lasting("mma_group"))]
     return next(filter(None, wrong), "")
 
 
@@ -154,11 +153,24 @@ def _in_one_piece(sources: Iterable[Access]) -> list[tuple[str, int, int]]:
     return found
 
 
+def _is_of_wgmma(effects: Effects) -> bool:
+    """wgmma, its fence, its commit or its wait."""
+    groups = effects.commits, effects.ends and effects.ends.groups
+    return bool(effects.lasting("mma_group")) or "mma" in groups or "registers" in effects.shows
+
+
 def _part_of_a_warpgroup(program: Program, programs: Sequence[Program]) -> str:
-    """A warpgroup executes wgmma, its commits and its waits (9.7.15): a role, with all its parts, is some of them."""
-    threads = sum(other.me.threads for other in programs if other.role == program.role)
+    """A warpgroup executes wgmma, its commits and its waits (9.7.15): a role, with all its parts, is some of them, and
+    a part that is none by itself does not do it alone.
+    """
+    parts = [other for other in programs if other.role == program.role]
+    threads = sum(part.me.threads for part in parts)
     if threads % WARPGROUP == 0:
-        return ""
+        idle = [part for part in parts if not any(_is_of_wgmma(effects_of(node.operation)) for node in part.nodes)]
+        if not idle or program.me.threads % WARPGROUP == 0:
+            return ""
+        what = f"wgmma by {program.name} and not by {idle[0].name}"
+        return f"{what}: all {WARPGROUP} threads of a warpgroup execute it; split it by warpgroups"
     return f"wgmma by {threads} threads of {program.role}: all {WARPGROUP} of a warpgroup execute it; use warpgroups=1"
 
 

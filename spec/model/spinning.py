@@ -2,17 +2,18 @@
 anybody. A role that can do nothing else any more is stuck, like one that is blocked.
 
 A test that fails is such a step. So is one between two tests that changes nothing but barriers of threads and
-registers: a read, a fence, a wait for groups, __syncwarp, a test or wait for a phase that the role has seen already, or
-a choice. The role comes back to the test, and to the state in which it was. A loop of such steps in which nothing is
-tested is no spinning but an endless program, unless a choice leads to a test from there; so is one that meets a role at
-a barrier of threads which goes on for ever with it. What a role does once, on its way to a test or away from it, is a
-step.
+registers: a read, a fence, a wait for groups, __syncwarp, a test or wait for a phase that the role has seen already (or
+that may be such a one, where its waits skip phases), or a choice. The role comes back to the test, and to the state in
+which it was. A loop of such steps in which nothing is tested is no spinning but an endless program, unless a choice
+leads to a test from there; so is one that meets a role at a barrier of threads which goes on for ever with it. What a
+role does once, on its way to a test or away from it, is a step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
+from sm90_verify.spec.model.flow import ANY
 from sm90_verify.spec.model.machine import Action, Machine, VariableKind
 
 BARRIERS: frozenset[VariableKind] = frozenset(("arrived", "count", "met"))
@@ -81,8 +82,8 @@ def _idle(machine: Machine, roles: Container[str]) -> list[int]:
         if _chooses(machine, action):
             found.append(index)
         elif place.kind in ("wait", "peek"):
-            found += [index] if dict(place.next_waits).get(place.barrier) == (0,) else []
-        elif changed <= {*BARRIERS, "registers"} and (place.kind in ("local", "meet", "inside") or changed):
+            found += [index] if dict(place.next_waits).get(place.barrier) in ((0,), (ANY,)) else []
+        elif changed <= {*BARRIERS, "registers", "since"} and (place.kind in ("local", "meet", "inside") or changed):
             found.append(index)
     return found
 
