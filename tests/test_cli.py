@@ -33,7 +33,7 @@ def test_a_proof_is_one_line_per_property_and_the_summary(capsys):
         )
     ]
     assert engine == "engine  order: all schedules do what one of them does, which was looked at"
-    assert summary.startswith("verify: PROVED tma-async stages=4 consumers=1  468 events  ")
+    assert summary.startswith("verify: PROVED tma-async stages=4 consumers=1  320 events  ")
     searched = run("pipeline", "--stages", "4", "--engine", "search", capsys=capsys)[1].splitlines()
     assert searched[:-1] == properties
     assert searched[-1].startswith("verify: PROVED tma-async stages=4 consumers=1  540 states  ")
