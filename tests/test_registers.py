@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sm90_verify import Pipeline, check, role
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Field, evaluate
 from sm90_verify.spec.ptx.operations import Setmaxnreg
 from sm90_verify.spec.ptx.registers import never_granted, register_way
@@ -50,3 +51,22 @@ def test_who_is_never_granted():
     assert [evaluate(illegal.when, {"free": free}) for free in (0, 7, 8, 9)] == [1, 1, 0, 0]
     (later,) = never_granted("math", FREE, 8, FALSE)
     assert evaluate(later.when, {"free": 0}) == 0
+
+
+class OddRequest(Pipeline):
+    """A role asks for a number that is no multiple of 8, which it can have once the other one has given some back."""
+
+    @role(threads=128)
+    def asks(self):
+        yield self.setmaxnreg_inc(233)
+
+    @role(threads=128)
+    def gives(self):
+        yield self.setmaxnreg_dec(40)
+
+
+@pytest.mark.parametrize("engine", ["order", "search"])
+def test_a_wrong_number_is_shown_where_it_can_be_granted(engine):
+    result = check(OddRequest(), engine=engine)
+    assert result.trace is not None and result.trace.property == "register-pool"
+    assert [step.role for step in result.trace.steps] == ["gives", "asks"]

@@ -96,10 +96,10 @@ def registers(run: Progress, role: int, move: Move) -> bool:
     assert change is not None
     before = plan.kernel.registers_at(move.node)
     left, violates = change_registers(state.free[cta], before, program.me.threads, change)
-    for property, because in violates:
-        run.fail(property, because, "registers", run.now(role), (role, state.at[role]))
     if left is None:
         return False
+    for property, because in violates:
+        run.fail(property, because, "registers", run.now(role), (role, state.at[role]))
     need, clock = state.free[cta] - left, run.now(role)
     state.free[cta] = left
     if need > 0:
