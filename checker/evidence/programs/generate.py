@@ -68,7 +68,7 @@ def _actors(author: Author, world: str) -> None:
 
 def _act(author: Author) -> None:
     """A scene, or two of which all roles choose one."""
-    if not author.chance(0.04 if author.ring else 0.14):
+    if not author.chance(0.14):
         _scene(author)
         return
     before = [one.steps for one in author.actors]
