@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sm90_verify.counterexample.trace import initial_state
 from sm90_verify.counterexample.waiting import reproduces
 from sm90_verify.engines.check import check_machine
@@ -116,3 +118,19 @@ def test_who_can_run_only_by_a_step_that_is_not_followed_is_not_stuck():
     assert found.complete and set(found.violations) == {"race"} and found.halted == ["race"]
     verdicts = {one.id: one.verdict for one in check_machine(machine, command="spec").findings}
     assert verdicts == {"race": VIOLATED, "deadlock": UNDETERMINED}
+
+
+@pytest.mark.parametrize("reduced", [True, False])
+def test_who_waits_where_no_such_step_can_come_any_more_is_stuck(reduced):
+    halts = Check("race", TRUE, "wrong", "x", halts=True)
+    actions = [
+        step("opens", "a", 0, 3, checks=[halts]),
+        step("turns away", "a", 0, 1),
+        step("goes", "a", 1, 2),
+        step("comes back", "a", 2, 1),
+        step("waits", "b", 0, 1, FALSE),
+    ]
+    machine = by_hand([line("a", 4), line("b", 2)], actions)
+    found = explore(machine, reduced=reduced)
+    assert found.complete and found.halted == ["race"]
+    assert found.violations["deadlock"].stuck == ("b",) and found.violations["deadlock"].actions == (1,)

@@ -224,8 +224,10 @@ class Search:
                 self.put_off.add(position)
                 refused = True
                 continue
-            if check.halts and check.property not in self.result.halted:
-                self.result.halted.append(check.property)
+            if check.halts:
+                self.put_off.add(position)
+                if check.property not in self.result.halted:
+                    self.result.halted.append(check.property)
             halted |= check.halts and action < 0
             refused |= check.halts and action >= 0
             if not self._counts(check.property):
@@ -291,7 +293,7 @@ class Search:
         then on, which is no step of it. First a state in which nobody can and all copies have landed, and who spins is
         at its test.
         """
-        if self.result.halted:  # a step that was not followed may be what keeps the role from running
+        if self.result.halted and self.beyond:  # behind a step that was not followed, any role may run again
             return
         takes = tuple(self.exchanges)
         steps = Steps(self.offsets, self.edges, self.edge_movers, self.edge_exchanges, takes, self.edge_kinds)
