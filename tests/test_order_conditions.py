@@ -121,6 +121,25 @@ class InvalidatedTooEarly(Pipeline):
         yield self.p.inval()
 
 
+class InvalidatedUnderACopy(Pipeline):
+    """The bytes of the second copy may come after the inval, and those of the first one do not."""
+
+    waited = 1
+    p = barrier(arrivals=1)
+    a = tile(bytes=1024, slots=2)
+
+    @role(warps=1)
+    def loads(self):
+        at = PipelineState.start(1)
+        for copy in range(2):
+            yield self.p.arrive_expect_tx(1024)
+            yield self.a[copy].load(signals=self.p)
+            if copy < self.waited:
+                yield self.p.wait(at.phase)
+            at += 1
+        yield self.p.inval()
+
+
 class HiddenInit(Pipeline):
     """An arrival from the other CTA, after a barrier.cluster that shows everything but the init."""
 
@@ -193,6 +212,15 @@ class ArrivesTwice(Pipeline):
     def arrives(self):
         yield self.named_arrive(1, 64)
         yield self.named_arrive(1, 64)
+
+
+@pytest.mark.parametrize("waited, wrong", [(2, False), (1, True)])
+def test_a_barrier_is_invalidated_after_all_copies_that_signal_it(waited, wrong):
+    kernel = traced(InvalidatedUnderACopy(waited=waited, stages=1))
+    said = order(kernel)
+    assert said.verdict_on("barrier-init") == ("violated" if wrong else PROVED)
+    machine = compile_kernel(kernel)
+    assert ("barrier-init" in confirm(said, machine)) == ("barrier-init" in explore(machine).violations) == wrong
 
 
 def nothing(*_: Any, **__: Any) -> None:

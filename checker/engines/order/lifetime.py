@@ -80,3 +80,12 @@ def _must_be_unused(run: Progress, role: int, move: Move, step: tuple[int, int])
     if any(one.role < 0 for one in barrier.contributions):
         because = f"{use.name}: {move.kind} while bytes of its current phase may still be in flight"
         run.fail("barrier-init", because, use.name, run.now(role), step, astray=True)
+    for flights in run.state.flights:
+        stage, issuer, event = flights.get(move.thing, (-1, 0, 0))
+        if stage < barrier.first or clock[run.roles + move.thing] > stage:
+            continue
+        because = f"{use.name}: inval while a copy that counts its bytes there is in flight"
+        reached = [*join(clock, run.clock_at(issuer, event + 1))]
+        reached[role] = run.state.done[role] + 1
+        landing = ~issuer, run.node_of(issuer, event)
+        run.fail("barrier-init", because, use.name, reached, landing, late=(issuer, event, move.thing))

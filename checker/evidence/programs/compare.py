@@ -165,7 +165,8 @@ def _of_engine(subject: Subject, lenient: Exploration, noted: tuple[str, ...]) -
             continue
         if one.verdict == PROVED and one.id in lenient.violations:
             yield f"search engine: {one.id} is proved"
-        if one.verdict == VIOLATED and one.id not in lenient.violations:
+        starves = one.id == "arrival-count" and "deadlock" in lenient.violations  # which the engine tells from it
+        if one.verdict == VIOLATED and one.id not in lenient.violations and not starves:
             yield f"search engine: {one.id} is violated"
 
 
