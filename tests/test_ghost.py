@@ -8,11 +8,14 @@ from sm90_verify import PROVED, check
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role
+from sm90_verify.spec.language.ghost import FAR, Ghost, Unfollowed
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import SKIPPED
+from sm90_verify.spec.ptx.operations import Wait
+from sm90_verify.spec.ptx.phase import Phase
 
 
 class Skips(Pipeline):
@@ -118,3 +121,43 @@ class _Fourth(Pipeline):
     @role(threads=1)
     def waits(self):
         yield self.b[0].wait((PipelineState.start(1) + 3).phase)
+
+
+def test_what_is_made_of_a_state_in_doubt_is_in_doubt_wherever_it_gets_to():
+    """One is left behind by so much that no loop tells by how much; moved on, it may be anywhere."""
+    ghost, left = Ghost({}), PipelineState.start(1)
+    now = left + FAR
+    ghost.passed(Wait("b", left.phase))
+    ghost.passed(Wait("b", now.phase))
+    ghost.key([left, now], {"": 1})
+    for made in (left, left + 2 * FAR, left.flip() + FAR, (left + FAR).phase ^ 1):
+        assert ghost.is_loose(Wait("b", made if isinstance(made, Phase) else made.phase))
+    for made in (now, now + 1, now.flip()):
+        assert not ghost.is_loose(Wait("b", made.phase))
+    assert not Ghost({}).is_loose(Wait("b", left.phase))  # another run of the role
+
+
+def test_where_the_start_of_one_state_is_known_it_is_known_of_all_that_are_close():
+    """The end of a loop is a state, too, that has gone round many times before any operation."""
+
+    class Ends(Skips):
+        @role(threads=1)
+        def waits(self):
+            state = PipelineState.start(1)
+            end = state + 2 * FAR
+            for _ in self.forever():
+                yield self.b[0].wait(state.phase)
+                if state.index == end.index + 1:
+                    break
+                state = state + 1
+
+    assert {node.distance for node in trace(Ends()).programs[0].nodes if isinstance(node.operation, Wait)} == {1}
+
+
+def test_a_state_in_doubt_does_not_wait_where_the_machine_knows_how_far_its_newest_is():
+    ghost, left = Ghost({"b": 0}), PipelineState.start(1)
+    now, ghost.begun = left + FAR, True
+    ghost.key([left, now], {"": 1})
+    assert ghost.skips(Wait("b", now.phase))
+    with pytest.raises(Unfollowed):
+        ghost.skips(Wait("b", (left + FAR).phase))

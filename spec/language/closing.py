@@ -127,7 +127,9 @@ class Closing:
         """Starts again where states must be followed further for a wait, or by the machine; raises Unfollowed where
         that is no way out.
         """
-        if not ghost.is_loose(wait) and not ghost.is_far(wait):
+        loose = ghost.is_loose(wait)
+        behind = not loose and ghost.is_behind(wait)
+        if not loose and not behind and not ghost.is_far(wait):
             return
         laps, phase = laps_at(self.laps, wait.barrier), wait.phase
         skipping = isinstance(phase, Phase) and ghost.waits_alone(wait) and wait.barrier not in self.exact
@@ -137,6 +139,8 @@ class Closing:
         elif isinstance(phase, Phase) and skipping:
             self.laps.pop(wait.barrier, None)
             self.skipping[wait.barrier] = ghost.number(phase.lineage)
+        elif behind:
+            return
         else:
             raise unfollowed(wait.barrier)
         raise StartAgain

@@ -20,6 +20,8 @@ K = TypeVar("K")
 Laps: TypeAlias = Mapping[str, int]
 """By barrier, for how many laps a state is followed that has not waited there; "": at all others."""
 
+_State: TypeAlias = PipelineState | Phase
+
 FAR = 4 * LAPS
 """Distances between waits are followed exactly up to here."""
 NO_LAP = 1 << 60
@@ -52,11 +54,11 @@ class Unfollowed(SpecError):
 class Ghost:
     """What the role has waited for so far, in exact numbers. recent: by lineage, the lap that it has waited for last.
 
-    Where a loop is closed, not all of that may be known any more, but for its parity. loose: from which lap on the
-    states of a lineage are not known to be how far from a barrier (None: from all that are not in `keyed`). low: it is
-    known besides that a state of that lap is not further than so many phases after what the role has seen. far, past:
-    laps from which on, and up to which, a lineage's states are not known to be how far from each other. keyed: the
-    barriers that the role had waited at where a loop was looked at last.
+    Where a loop is closed, not all of that is known any more, but for its parity. A state that is too far from the
+    others of its lineage is put in doubt, and with it what is made of it (Phase.doubt). loose: of these lineages it is
+    not known how far they are from a barrier (None: from all that are not in `keyed`). low: it is known besides that a
+    state of that lap is not further than so many phases after what the role has seen. keyed: the barriers that the role
+    had waited at where a loop was looked at last.
 
     skipping: by barrier where it is the machine that knows how far the role is, the number of the lineage that waits
     there now and then. numbers: lineages in the order in which they were met. at: by lineage, the lap of its newest
@@ -74,10 +76,8 @@ class Ghost:
         self.observed: dict[str, int] = {}
         self.rebase: dict[tuple[Lineage, str], int] = {}
         self.recent: dict[Lineage, int] = {}
-        self.loose: dict[tuple[Lineage, str | None], int] = {}
+        self.loose: set[tuple[Lineage, str | None]] = set()
         self.low: dict[tuple[Lineage, str], tuple[int, int]] = {}
-        self.far: dict[Lineage, int] = {}
-        self.past: dict[Lineage, int] = {}
         self.keyed: frozenset[str] = frozenset()
 
     def target(self, wait: op.Wait) -> int:
@@ -102,7 +102,7 @@ class Ghost:
             return 0
         if isinstance(wait.phase, Phase) and self.skips(wait):
             return SKIPPED + 1 + self._from_newest(wait.phase)
-        distance = self.target(wait) - self.observed.get(wait.barrier, -1)
+        distance = self._ahead(wait)
         if distance < 0:
             raise SpecError(f"a wait on {wait.barrier} for a phase that this role has already gone beyond")
         if distance >= FAR:
@@ -117,7 +117,7 @@ class Ghost:
         if wait.barrier not in self.skipping or isinstance(phase, op.Token):
             return False
         if isinstance(phase, Phase) and self.number(phase.lineage) == self.skipping[wait.barrier]:
-            near = abs(self._from_newest(phase)) < FAR // 2
+            near = abs(self._from_newest(phase)) < FAR // 2 and phase.doubt is not self
             if near and self.target(wait) == phase._lap:
                 return True
         raise unfollowed(wait.barrier)
@@ -140,15 +140,13 @@ class Ghost:
 
     def _move(self, lineage: Lineage, newest: int) -> int:
         """Tells the machine how far the lineage is now, if it can; how much further it is than it has been told."""
-        barriers = [barrier for barrier, number in self.skipping.items() if number == self.number(lineage)]
-        if barriers and newest <= self.past.get(lineage, -NO_LAP):
-            raise unfollowed(barriers[0])
         further = newest - self.at.get(lineage, 0)
         if not self.begun:
             return further
         self.at[lineage] = newest
-        for barrier in barriers:
-            self.moved[barrier] += further
+        for barrier, number in self.skipping.items():
+            if number == self.number(lineage):
+                self.moved[barrier] += further
         return 0
 
     def is_loose(self, wait: op.Wait) -> bool:
@@ -157,8 +155,8 @@ class Ghost:
             return False
         lineage, barrier, lap = wait.phase.lineage, wait.barrier, wait.phase._lap
         pair = lineage, barrier
-        if lineage in self.far or pair in self.loose or lap <= self.past.get(lineage, -NO_LAP) + FAR // 2:
-            return True  # a state that is known can be one that is not, moved back
+        if wait.phase.doubt is self or pair in self.loose:
+            return True
         if pair in self.rebase:
             return False
         if pair in self.low:
@@ -167,8 +165,15 @@ class Ghost:
         return barrier not in self.keyed and (lineage, None) in self.loose
 
     def is_far(self, wait: op.Wait) -> bool:
-        """It is too far from what the role has seen there."""
-        return self.target(wait) - self.observed.get(wait.barrier, -1) >= FAR
+        """It is too far after what the role has seen there."""
+        return self._ahead(wait) >= FAR
+
+    def is_behind(self, wait: op.Wait) -> bool:
+        """It is for a phase before the last one that the role has seen there."""
+        return self._ahead(wait) < 0
+
+    def _ahead(self, wait: op.Wait) -> int:
+        return self.target(wait) - self.observed.get(wait.barrier, -1)
 
     def is_followed(self, wait: op.Wait) -> bool:
         """A state of this lineage has waited there."""
@@ -181,77 +186,73 @@ class Ghost:
         if not isinstance(wait.phase, op.Token):
             self.observed[wait.barrier] = self.target(wait)
 
-    def key(self, states: Sequence[PipelineState | Phase], laps: Laps, far: int = FAR) -> Hashable:
+    def key(self, states: Sequence[_State], laps: Laps, far: int = FAR) -> Hashable:
         """The distances of all waits to come, of states that live on: by parity alone for what is made afresh.
 
         A lineage that has waited at a barrier is followed up to `far` phases there. One that has not, as most never
         will, is followed for less than `laps` laps of the barrier: once it is too far ahead it is loose there.
         """
         most = max(laps.values())
-        skipping = self.skipping.values()
-        lineages: dict[Lineage, list[int]] = {}
-        for state in states:
-            lineages.setdefault(state.lineage, []).append(state._lap)
+        every = dict.fromkeys(state.lineage for state in states)
+        known = {one: self._known(one, [state for state in states if state.lineage is one], far) for one in every}
+        lineages = {lineage: [state._lap for state in ones] for lineage, ones in known.items()}
         told: list[Hashable] = []
         for state in states:
-            lineage, gone = state.lineage, _laps_gone(state)
-            apart = state._lap - self._reference(lineage, lineages[lineage])
-            if apart >= far:
-                self._from(self.far, lineage, state._lap)
-            elif apart <= -far:
-                self.past[lineage] = max(state._lap, self.past.get(lineage, -NO_LAP))
-            is_past = state._lap <= self.past.get(lineage, -NO_LAP)
-            known = "past" if is_past else "far" if state._lap >= self.far.get(lineage, NO_LAP) else apart
-            told.append((tuple(lineages).index(lineage), min(gone, most), known))
+            index, ones = tuple(lineages).index(state.lineage), lineages[state.lineage]
+            apart = None if state.doubt is self else state._lap - self._reference(state.lineage, ones)
+            told.append((index, min(_laps_gone(state), most), apart))
         for index, (lineage, ones) in enumerate(lineages.items()):
-            if self.number(lineage) in skipping:
+            if ones and self.number(lineage) in self.skipping.values():
                 told.append((index, self.numbers[lineage], self._move(lineage, max(ones))))
         seen = dict.fromkeys((*self.observed, *(barrier for _, barrier in self.rebase)))
         barriers = [barrier for barrier in seen if barrier not in self.skipping]
         for lineage, ones in lineages.items():
             told += [self._followed(lineage, ones, barrier, laps_at(laps, barrier), far) for barrier in barriers]
-        for state in states:
-            if _laps_gone(state) >= most:
-                self._from(self.loose, (state.lineage, None), state._lap)
+        for lineage, left in known.items():
+            if all(_laps_gone(state) >= most for state in left):
+                self.loose.add((lineage, None))
         self.keyed = frozenset(barriers)
         return tuple(told), tuple((one, last & 1) for one, last in self.observed.items() if one not in self.skipping)
 
+    def _known(self, lineage: Lineage, states: Sequence[_State], far: int) -> list[_State]:
+        """Those of a lineage's states that are known; puts those in doubt that are too far from the others."""
+        laps = [state._lap for state in states if state.doubt is not self]
+        for state in states:
+            if state.doubt is not self and abs(state._lap - self._reference(lineage, laps)) >= far:
+                object.__setattr__(state, "doubt", self)
+        return [state for state in states if state.doubt is not self]
+
     def _reference(self, lineage: Lineage, ones: Sequence[int]) -> int:
-        """The lap from which the others of a lineage are counted."""
+        """The lap from which those of a lineage are counted."""
         if self.number(lineage) in self.skipping.values():
             return max(ones)
-        return self.recent.get(lineage, min(ones))
+        return self.recent[lineage] if lineage in self.recent else min(ones)
 
     def _followed(self, lineage: Lineage, ones: Sequence[int], barrier: str, laps: int, far: int) -> Hashable:
-        """What is known of how far ahead a lineage is at a barrier; ones: the laps of its states."""
+        """What is known of how far ahead a lineage is at a barrier; ones: the laps of its states that are known."""
         pair, last = (lineage, barrier), self.observed.get(barrier, -1)
+        if pair not in self.rebase and barrier not in self.keyed and (lineage, None) in self.loose:
+            self.loose.add(pair)
+        if pair in self.loose or not ones:
+            return "loose"
         if pair in self.rebase:
             ahead = self._reference(lineage, ones) + self.rebase[pair] - last
             most = min(far, LAPS - 1) if self.number(lineage) in self.skipping.values() else far
-            if not -most < ahead < most:
-                self._from(self.loose, pair, -NO_LAP)
-            return "loose" if pair in self.loose else ahead
-        if barrier not in self.keyed and (lineage, None) in self.loose:
-            self._from(self.loose, pair, self.loose[lineage, None])
-        for lap in ones:
-            if pair not in self.low and lap - last >= laps:
-                self._from(self.loose, pair, lap)
-        known = [lap for lap in ones if lap < min(self.loose.get(pair, NO_LAP), self.far.get(lineage, NO_LAP))]
-        if not known:
-            return "loose"
-        lap = max(known)
+            return ahead if -most < ahead < most else self._is_loose_now(pair)
+        lap = max(ones)
+        if pair not in self.low and lap - last >= laps:
+            return self._is_loose_now(pair)
         if pair not in self.low and -laps < lap - last and laps > 1:
-            return lap - last, len(known)
+            return lap - last
         ahead = self.low[pair][0] + lap - self.low[pair][1] if pair in self.low else max(lap - last, 1 - laps)
         if ahead >= laps:
-            self._from(self.loose, pair, lap)
-            return "loose", len(known)
+            return self._is_loose_now(pair)
         self.low[pair] = ahead, lap
-        return "at most", ahead, len(known)
+        return "at most", ahead
 
-    @staticmethod
-    def _from(laps: dict[K, int], of: K, lap: int) -> None:
-        laps[of] = min(lap, laps.get(of, NO_LAP))
+    def _is_loose_now(self, pair: tuple[Lineage, str]) -> Hashable:
+        self.loose.add(pair)
+        return "loose"
 
 
 def _laps_gone(state: PipelineState | Phase) -> int:

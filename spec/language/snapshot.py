@@ -113,7 +113,7 @@ class Snapshot:
         if kind is PipelineState:
             self.states.append(value)
             return (kind, value.stages, value.index, value._lap & 1, value.flipped, self._number(value))
-        if kind is Phase and len(vars(value)) == 3:  # with no attribute of the user's
+        if kind is Phase and len(vars(value)) == 4:  # with no attribute of the user's
             self.states.append(value)
             return (
                 kind,

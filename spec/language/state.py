@@ -32,18 +32,21 @@ class PipelineState:
     its lineage: where nobody asks, a loop is closed as if there were none.
     """
 
-    __slots__ = ("_lap", "_number", "flipped", "index", "lineage", "stages")
+    __slots__ = ("_lap", "_number", "doubt", "flipped", "index", "lineage", "stages")
     stages: int
     index: int
     _lap: int
     _number: int
     lineage: Lineage
     flipped: bool
+    doubt: object
 
-    def __init__(self, stages: int, index: int, lap: int, number: int, lineage: Lineage, flipped: bool) -> None:
+    def __init__(
+        self, stages: int, index: int, lap: int, number: int, lineage: Lineage, flipped: bool, doubt: object = None
+    ) -> None:
         for name, value in zip(
-            ("stages", "index", "_lap", "_number", "lineage", "flipped"),
-            (stages, index, lap, number, lineage, flipped),
+            ("stages", "index", "_lap", "_number", "lineage", "flipped", "doubt"),
+            (stages, index, lap, number, lineage, flipped, doubt),
             strict=True,
         ):
             object.__setattr__(self, name, value)
@@ -90,7 +93,7 @@ class PipelineState:
     @property
     def phase(self) -> Phase:
         """The phase bit to wait with."""
-        return Phase(self._lap, self.lineage, self.flipped)
+        return Phase(self._lap, self.lineage, self.flipped, self.doubt)
 
     @property
     def count(self) -> Count:
@@ -111,7 +114,8 @@ class PipelineState:
         if self.stages == 0:
             return self
         laps, index = divmod(self.index + steps, self.stages)
-        return PipelineState(self.stages, index, self._lap + laps, self._number + steps, self.lineage, self.flipped)
+        lap, number = self._lap + laps, self._number + steps
+        return PipelineState(self.stages, index, lap, number, self.lineage, self.flipped, self.doubt)
 
     def __add__(self, steps: int) -> PipelineState:
         return self.advance(steps)
@@ -119,7 +123,7 @@ class PipelineState:
     def flip(self) -> PipelineState:
         """The state with its phase bit inverted, as the epilogue makes a wait state from a store state."""
         phase: Phase = self.phase ^ 1
-        return PipelineState(self.stages, self.index, phase._lap, self._number, self.lineage, phase.flipped)
+        return PipelineState(self.stages, self.index, phase._lap, self._number, self.lineage, phase.flipped, self.doubt)
 
 
 class Count:

@@ -22,16 +22,18 @@ RECURS, EXACT = 1, 2
 
 class Phase(int):
     """A phase bit that remembers which phase it stands for: number `lap` of a state's barriers, -1 being the one before
-    the first. flipped: the state started in the producer's phase, or the bit was inverted since.
+    the first. flipped: the state started in the producer's phase, or the bit was inverted since. doubt: the tracing of
+    a role that does not know any more which phase it is, only the bit.
     """
 
     _lap: int
     lineage: Lineage
     flipped: bool
+    doubt: object
 
-    def __new__(cls, lap: int, lineage: Lineage, flipped: bool) -> Phase:
+    def __new__(cls, lap: int, lineage: Lineage, flipped: bool, doubt: object = None) -> Phase:
         self = super().__new__(cls, lap & 1)
-        self._lap, self.lineage, self.flipped = lap, lineage, flipped
+        self._lap, self.lineage, self.flipped, self.doubt = lap, lineage, flipped, doubt
         return self
 
     @property
@@ -48,7 +50,7 @@ class Phase(int):
     def __xor__(self, other: int) -> Any:
         """`phase ^ 1`: the phase before, or for a state that started in the producer's phase, the phase after."""
         if other == 1:
-            return Phase(self._lap + (1 if self.flipped else -1), self.lineage, not self.flipped)
+            return Phase(self._lap + (1 if self.flipped else -1), self.lineage, not self.flipped, self.doubt)
         return int(self) ^ other if other else self
 
 
