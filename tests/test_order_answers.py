@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from sm90_verify.engines.order import order
+from sm90_verify.engines.order.schedule import confirm
 from sm90_verify.result import UNDETERMINED
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
 
 
 class EndsWithoutItsWait(Pipeline):
@@ -99,3 +101,23 @@ def test_what_a_program_could_violate_at_all(words, expected):
     assert order(trace(Words(words=words))).applies == ("deadlock", *expected.split())
     strict = order(trace(Words(words=words, strict=True))).applies
     assert set(strict) == {"deadlock", "exit-hazard", *expected.split()}
+
+
+class EndsInsideABarrier(Pipeline):
+    """The second __syncthreads waits for the end of a role that is still inside the named barrier."""
+
+    @role(warps=4)
+    def stays(self):
+        yield self.named_sync(1, 160)
+        yield self.cta_sync()
+        yield self.named_sync(1, 160)
+
+    @role(warps=1)
+    def ends(self):
+        yield self.named_sync(1, 160)
+
+
+def test_a_schedule_lets_others_leave_a_barrier_whose_end_is_waited_for():
+    kernel = trace(EndsInsideABarrier())
+    found = confirm(order(kernel), compile_kernel(kernel))
+    assert found["deadlock"].stuck == ("stays",)

@@ -171,15 +171,21 @@ class _Player:
 
     def leave(self) -> None:
         """Roles that wait inside a barrier that is full go on."""
-        for role in self.programs:
-            inside = self.state[self.counters[role.name]] >= len(role.nodes)
-            if inside and self.found is None and self._can_run(role.name):
-                self._take_one(self._at(role.name))
+        for role in range(len(self.programs)):
+            if self._inside(role) and self.found is None and self._can_run(self.programs[role].name):
+                self._take_one(self._at(self.programs[role].name))
+
+    def _inside(self, role: int) -> bool:
+        """The role waits inside a barrier of threads."""
+        program = self.programs[role]
+        return self.state[self.counters[program.name]] >= len(program.nodes)
 
     def _event(self, event: RunEvent) -> None:
         role, node, answer, _ = event
         name = self.programs[role].name
-        if self.state[self.counters[name]] >= len(self.programs[role].nodes):
+        if self._inside(role) and not self._can_run(name):  # perhaps others end when they go on
+            self.leave()
+        if self._inside(role):
             self._take_one(self._at(name))
         if self.found is not None or self.lost:
             return
