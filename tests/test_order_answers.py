@@ -106,14 +106,14 @@ def test_what_a_program_could_violate_at_all(words, expected):
 class EndsInsideABarrier(Pipeline):
     """The second __syncthreads waits for the end of a role that is still inside the named barrier."""
 
+    @role(warps=1)
+    def ends(self):
+        yield self.named_sync(1, 160)
+
     @role(warps=4)
     def stays(self):
         yield self.named_sync(1, 160)
         yield self.cta_sync()
-        yield self.named_sync(1, 160)
-
-    @role(warps=1)
-    def ends(self):
         yield self.named_sync(1, 160)
 
 
