@@ -150,6 +150,11 @@ def test_every_property_is_explained(id, capsys):
     assert code == 0 and out.startswith(f"{id}: ") and "PTX ISA" in out and "Usual fix: " in out
 
 
+def test_all_properties_are_listed_in_a_line_each(capsys):
+    code, out, _ = run("explain", capsys=capsys)
+    assert code == 0 and [line.split()[0] for line in out.splitlines()] == list(PROPERTIES)
+
+
 def test_the_module_is_the_command():
     done = subprocess.run(
         [sys.executable, "-m", "sm90_verify", "pipeline", "--stages", "1"],

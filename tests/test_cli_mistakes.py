@@ -50,6 +50,7 @@ MISTAKES = [
     (("log", "nowhere.log"), "error: nowhere.log: No such file or directory: give a synclog or a recording"),
     (("log", "/"), "error: /: Is a directory: give a synclog or a recording"),
     (("replay", "nowhere.json"), "nowhere.json: No such file"),
+    (("pipeline", "--memory", "0.5"), "--memory: 0.5: use a whole number of GiB from 1 to 4096"),
     (("explain", "hang"), "no property 'hang': use one of"),
     (("epilogue", "--processes", "2"), "--processes means nothing without --frontier: leave it out, or add --frontier"),
     (("pipeline", "-o", "/nowhere/x"), "-o /nowhere/x: No such file or directory"),

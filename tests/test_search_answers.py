@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from small_machines import counts_to, line, machine, race, step
 
+from sm90_verify import check
 from sm90_verify.engines.check import check_machine
 from sm90_verify.engines.search import engine as search_engine
 from sm90_verify.engines.search.bounds import SearchBounds
@@ -12,6 +13,7 @@ from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.search.packed import pack
 from sm90_verify.engines.search.searching import Search
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
@@ -81,9 +83,9 @@ def test_where_nothing_moves_only_the_deadlock_is_known():
 
 
 def test_what_never_happens_is_noted_where_all_is_proved():
-    more = [step("a", 0, 1, FALSE)]
+    more = [step("a", 0, 1, FALSE)._replace(source=Source("here.py", 2))]
     noted, _ = answer(counts_to(5, more=more))
-    assert noted.notes == ("never happens: a: goes  (here.py:1)",)
+    assert noted.notes == ("never happens: a: goes  (here.py:2)",)
     assert not answer(counts_to(5))[0].notes
     assert not answer(counts_to(5, more=more), limit=3)[0].notes
     assert not answer(counts_to(5, race(Field("x", 12) == 5), more=more))[0].notes
@@ -139,3 +141,27 @@ def test_which_rules_a_search_has_used(reduced):
     (producer, _) = whole.roles
     places = {whole.actions[index].location for index in search.hurried if whole.actions[index].role == producer.name}
     assert any(producer.locations[place].kind == "load" for place in places) == reduced
+
+
+class Looks(Pipeline):
+    """Nobody arrives at `never`; the first instance alone arrives at `full`."""
+
+    full = barrier(arrivals=1)
+    never = barrier(arrivals=1)
+
+    @role(warps=1, copies=2)
+    def looks(self, me):
+        if (yield self.never.test_wait(0)):
+            yield self.warp_sync()
+        if me.index == 0:
+            yield self.full.arrive()
+        else:
+            yield self.full.wait(0)
+
+
+def test_what_happens_in_another_copy_of_a_line_is_not_noted():
+    never = check(Looks(stages=1), engine="search").notes
+    assert [note.partition(" (")[0] for note in never] == [
+        "never happens: looks0: test_wait parity 0: True never",
+        "never happens: looks0: __syncwarp: last warp",
+    ]

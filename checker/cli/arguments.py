@@ -138,7 +138,9 @@ def explain(parser: argparse.ArgumentParser) -> None:
     """A property."""
     from sm90_verify.spec.model.properties import PROPERTIES
 
-    parser.add_argument("id", metavar="ID", help=", ".join(PROPERTIES))
+    parser.add_argument(
+        "id", metavar="ID", nargs="?", default="", help=", ".join(PROPERTIES) + " (all, in a line each)"
+    )
 
 
 # ---------------------------------------------------------------- what several have in common
@@ -174,7 +176,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     add_bounds(parser)
     parser.add_argument(
         "--memory",
-        type=whole(1, 4096),
+        type=whole(1, 4096, of=" of GiB"),
         default=0,
         metavar="GIB",
         help="at most (3/4 of what there is)",

@@ -159,9 +159,9 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from sm90_verify.report.explain import explain
+    from sm90_verify.report.explain import explain, properties_in_lines
 
-    tell(explain(options.id), is_answer=True)
+    tell(explain(options.id) if options.id else properties_in_lines(), is_answer=True)
     return 0
 
 

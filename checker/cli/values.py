@@ -27,13 +27,15 @@ def number(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
 
 
-def whole(low: int, high: int, other: str = "") -> Callable[[str], int]:
-    """A whole number from low to high; `other`: what else could be given, for the line that refuses a text."""
+def whole(low: int, high: int, other: str = "", of: str = "") -> Callable[[str], int]:
+    """A whole number from low to high; of: its unit, other: what else could be given, for the line that refuses a
+    text.
+    """
 
     def convert(text: str) -> int:
         value = number(text)
         if value is None or not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{text}: use a whole number from {low} to {high}{other}")
+            raise argparse.ArgumentTypeError(f"{text}: use a whole number{of} from {low} to {high}{other}")
         return value
 
     return convert

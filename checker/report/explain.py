@@ -148,6 +148,12 @@ def what_is(id: str) -> str:
     return _text(id)[0].rstrip(".")
 
 
+def properties_in_lines() -> str:
+    """All properties, each with what it is violated by."""
+    longest = max(map(len, PROPERTIES))
+    return "\n".join(f"{id:<{longest}}  {what_is(id)}" for id in PROPERTIES)
+
+
 def _text(id: str) -> tuple[str, str, str, str]:
     if not isinstance(id, str) or id not in _TEXTS:
         raise SpecError(f"no property {id!r}: use one of {', '.join(PROPERTIES)}")

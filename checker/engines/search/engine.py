@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -13,8 +13,9 @@ from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.shorten import shortened
 from sm90_verify.engines.shown import finding, leads
 from sm90_verify.engines.violation import Violation
+from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.compile import compile_kernel
-from sm90_verify.spec.model.machine import COPIES, LIMIT, Machine
+from sm90_verify.spec.model.machine import COPIES, LIMIT, Action, Machine
 
 Violations: TypeAlias = Mapping[str, Violation]
 ENOUGH = 50_000
@@ -184,6 +185,20 @@ def _only_noted(subject: Subject, found: Exploration) -> bool:
     return bool(found.violations) and all(property in subject.noted for property in found.violations)
 
 
+def _dead(machine: Machine, unreached: Collection[int]) -> list[Action]:
+    """One action for each line, and each answer there, that never happens: in no role, and in no copy of the line."""
+    never = set(unreached)
+    happens = {_place(action) for index, action in enumerate(machine.actions) if index not in never}
+    dead: dict[Hashable, Action] = {}
+    for index in unreached:
+        dead.setdefault(_place(machine.actions[index]), machine.actions[index])
+    return [action for place, action in dead.items() if place not in happens]
+
+
+def _place(action: Action) -> tuple[Source, Hashable, bool]:
+    return action.source, action.answer, bool(action.role)
+
+
 def _vacuous(machine: Machine, exploration: Exploration) -> str:
     """Why a complete search proves nothing: nothing ever moved."""
     if exploration.transitions == 0 and any(role.locations[0].kind != "end" for role in machine.roles):
@@ -194,8 +209,7 @@ def _vacuous(machine: Machine, exploration: Exploration) -> str:
 def _notes(machine: Machine, exploration: Exploration) -> list[str]:
     notes = []
     if exploration.complete and not exploration.violations:
-        for index in exploration.unreached:
-            action = machine.actions[index]
+        for action in _dead(machine, exploration.unreached):
             what = f"{action.role or COPIES}: {action.op} {action.object}"
             notes.append(f"never happens: {what} ({action.source})")
     if LIMIT in exploration.violations:
