@@ -28,7 +28,7 @@ from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.weaker import Tracked, tracked_accesses
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Copies
-from sm90_verify.spec.ptx.effects import Effects, acquires, effects_of
+from sm90_verify.spec.ptx.effects import Effects, acquires, effects_of, releases
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, where
 from sm90_verify.spec.ptx.memory import WIDER, Access, describe
 from sm90_verify.spec.ptx.needs import FENCED, LANDED, ORDERED, TAKEN
@@ -73,6 +73,12 @@ class Causality:
         self.rows = self._rows()
         self.open = {key: self._bits(f"{{}} is handed to {key[0]}", of=key[0], start=0) for key in self._completing()}
         self.public = {key: self._bits(f"{{}} is before {key[0]}", of=key[0], start=0) for key in self._keys()}
+        self.released = {
+            (role, key): self._bits(f"{{}} is before what {role} has released to {key[0]}", role, key[0], start=0)
+            for role, name in self._released_first()
+            for key in self._keys()
+            if key[0] == name
+        }
 
     # ---------------------------------------------------------------- ghosts
 
@@ -96,6 +102,15 @@ class Causality:
 
     def _keys(self) -> list[tuple[str, Acquirers]]:
         return [(name, row) for name, rows in self.rows.items() for row in rows]
+
+    def _released_first(self) -> list[tuple[str, str]]:
+        """Roles with the words that they write both with a release and without."""
+        wrote: dict[tuple[str, str], set[bool]] = {}
+        for program, _, node in self.v.nodes():
+            word = effects_of(node.operation).word
+            if isinstance(word, op.WordStore | op.Atom):
+                wrote.setdefault((program.name, word.access.object), set()).add(releases(word.order))
+        return [key for key, kinds in wrote.items() if len(kinds) == 2]
 
     def _completing(self) -> list[tuple[str, Acquirers]]:
         """Those that hand over what they were given when they complete, and not at once as words do."""
@@ -175,7 +190,7 @@ class Causality:
                 changes[self.known[program.name][index].name] = TRUE
 
     def _all(self) -> Iterator[list[Field]]:
-        for ghosts in (self.known, self.fenced, self.read, self.open, self.public):
+        for ghosts in (self.known, self.fenced, self.read, self.open, self.public, self.released):
             yield from ghosts.values()
 
     def _take_over(self, program: Program, node: Node, changes: dict[str, Expr], *, at_once: bool) -> None:
@@ -223,16 +238,39 @@ class Causality:
             for signal in effects.signals:
                 self._give(signal.barrier, given, dict(way.completed).get(signal.barrier, way.completes), changes)
         elif isinstance(effects.word, op.WordStore | op.Atom):
-            name, follows = effects.word.access.object, isinstance(effects.word, op.Atom)
-            nothing = effects.word.order.sem == "weak"
-            for row in self.rows.get(name, ()):
-                for bit, more in zip(self.public[name, row], given(row), strict=True):
-                    changes[bit.name] = FALSE if nothing else _now(bit, changes) | more if follows else more
+            self._write(program, effects.word, given, changes)
         elif meeting is not None and not isinstance(effects.meets, op.ClusterWait):
             strong = not isinstance(effects.meets, op.ClusterArrive) or effects.meets.release
             level = EVERYWHERE
             completes = TRUE if way.kind == "completes" else way.completes
             self._give(meeting, given, completes, changes)
+
+    def _write(
+        self,
+        program: Program,
+        word: op.WordStore | op.Atom,
+        given: Callable[[Acquirers], Bits],
+        changes: dict[str, Expr],
+    ) -> None:
+        """What is before the value that a word has now. A strong write goes on with what its role has released to the
+        word before (8.8, release patterns). An atomic one goes on with what others have released, as far as it would
+        acquire that itself: each write and the next read of such a chain are morally strong (8.9.2).
+        """
+        name, weak = word.access.object, word.order.sem == "weak"
+        mine = Acquirers(program.me.number, _level(word.order.scope))
+        before = {row: [_now(bit, changes) for bit in self.public[name, row]] for row in self.rows.get(name, ())}
+        for row, bits in before.items():
+            more = list(given(row))
+            earlier = self.released.get((program.name, (name, row)), ())
+            reached = self.v.kernel.launch.distance(row.cta, mine.cta) <= min(row.level, mine.level)
+            if earlier and releases(word.order):
+                changes.update((bit.name, each) for bit, each in zip(earlier, more, strict=True))
+            elif earlier and reached and not weak:
+                more = [each | _now(bit, changes) for each, bit in zip(more, earlier, strict=True)]
+            if isinstance(word, op.Atom) and reached:
+                more = [each | (old & own) for each, old, own in zip(more, bits, before[mine], strict=True)]
+            for bit, each in zip(self.public[name, row], more, strict=True):
+                changes[bit.name] = FALSE if weak else each
 
     def _give(self, name: str, given: Callable[[Acquirers], Bits], completes: Expr, changes: dict[str, Expr]) -> None:
         """Adds to what a barrier will hand over when it completes; when it does, it hands over all of it."""

@@ -165,6 +165,38 @@ class Tickets(Pipeline):
             yield self.done[mine].write(tag="done")
 
 
+class PassedOn(Pipeline):
+    """A flag is raised twice before it is read: by who has raised it, or counted on by another role (8.8, 8.9.2).
+
+    again: how it is raised the second time. scope: of who does that in the reader's CTA, itself ordered after the first
+    time; too narrow for the first one, it does not pass its release on.
+    """
+
+    cluster = "2x1"
+    again = "its own"
+    scope = "gpu"
+    flag = word(values=3)
+    data = tile(bytes=64, space="global")
+
+    @role(warps=1, ctas=(0,))
+    def writer(self):
+        yield self.data.write(tag="result")
+        yield self.flag.st(1, sem="release")
+        if self.again == "its own":
+            yield self.flag.st(2)
+
+    @role(warps=1, ctas=(1,))
+    def between(self):
+        if self.again != "its own":
+            yield self.flag.spin(equals=1)
+            yield self.flag.red(scope=self.scope) if self.again == "counted" else self.flag.st(2, scope=self.scope)
+
+    @role(warps=1, ctas=(1,))
+    def reader(self):
+        yield self.flag.spin(equals=2)
+        yield self.data.read(tag="result")
+
+
 CASES = [
     (
         "R21 flag relaxed",
@@ -195,5 +227,7 @@ CASES = [
     ("grid barrier passed early", GridBarrier(resets=True), {"race": "part", "stale-read": "part"}, (GridBarrier(),)),
     ("grid barrier short", GridBarrier(missing=True, cluster="2x1"), {"deadlock": "cta"}, (GridBarrier(),)),
     ("flag taken back", Polls(takes_back=True), {"deadlock": "consumer"}, (Polls(),)),
+    ("passed on too near", PassedOn(again="counted", scope="cta"), {"race": "data"}, (PassedOn(again="counted"),)),
+    ("passed on by a store", PassedOn(again="stored"), {"race": "data"}, (PassedOn(), PassedOn(again="counted"))),
     ("tickets", Tickets(atomic=False), {"race": "done"}, (Tickets(),)),
 ]
