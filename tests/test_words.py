@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm90_verify import Pipeline, SpecError, check, role, word
+from sm90_verify import Pipeline, SpecError, barrier, check, role, word
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx import words
 from sm90_verify.spec.ptx.expr import Field, evaluate
@@ -201,3 +201,56 @@ class Dekker(Pipeline):
 def test_that_several_words_change_in_one_order_is_said():
     assert any("2 words change in one order" in note for note in check(Dekker(), engine="search").notes)
     assert not any("words change" in note for note in check(Hangs(), engine="search").notes)
+
+
+class AsksABarrier(Pipeline):
+    """As Dekker, of a flag and of a barrier that is asked once, or of two barriers."""
+
+    flags = True
+    waits = False
+    raised = word()
+    bar = barrier(arrivals=1)
+    other = barrier(arrivals=1)
+
+    @role(warps=1)
+    def left(self):
+        yield self.raised.st(1, sem="release") if self.flags else self.other.arrive()
+        yield self.bar.wait(0) if self.waits else self.bar.test_wait(0)
+
+    @role(warps=1)
+    def right(self):
+        yield self.bar.arrive()
+        yield self.raised.ld(sem="acquire") if self.flags else self.other.test_wait(0)
+
+
+class SeesABarrierFirst(Pipeline):
+    """A flag is read where a barrier was seen: a relaxed arrival does not say that it is raised."""
+
+    sem = "relaxed"
+    raised = word()
+    bar = barrier(arrivals=1)
+
+    @role(warps=1)
+    def left(self):
+        yield self.raised.st(1)
+        yield self.bar.arrive(sem=self.sem)
+
+    @role(warps=1)
+    def right(self):
+        yield self.bar.wait(0)
+        yield self.raised.ld()
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "said"),
+    [
+        (AsksABarrier(), "1 word and 1 barrier change in one order"),
+        (AsksABarrier(flags=False), "2 barriers change in one order"),
+        (AsksABarrier(waits=True), ""),
+        (SeesABarrierFirst(), "1 word and 1 barrier change in one order"),
+        (SeesABarrierFirst(sem="release"), ""),
+    ],
+)
+def test_that_a_word_and_a_barrier_change_in_one_order_is_said(pipeline, said):
+    notes = [note for note in check(pipeline, engine="search").notes if "in one order" in note]
+    assert len(notes) == bool(said) and all(said in note for note in notes)

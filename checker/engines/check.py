@@ -6,10 +6,11 @@ Logs and recordings, claims, frontiers and mutation scores put their own verdict
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Unpack
 
+from sm90_verify.engines.assumed import assumed
 from sm90_verify.engines.combine import combine
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.engine import Answer, Bound, Bounds, Engine, Question, Subject
@@ -24,7 +25,6 @@ from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.validate import validate
-from sm90_verify.spec.ptx.effects import effects_of
 
 if TYPE_CHECKING:
     from sm90_verify.spec.model.machine import Machine
@@ -137,7 +137,7 @@ def _ask(question: Question, engines: Sequence[Engine], words: str, command: str
         answer.states,
         answer.transitions or answer.events,
         time.perf_counter() - start,
-        (*answer.notes, *open_notes, *_assumed(subject)),
+        (*answer.notes, *open_notes, *(() if subject.kernel is None else assumed(subject.kernel))),
         reduced=answer.reduced,
         shortest=answer.shortest,
         asked=words,
@@ -187,23 +187,6 @@ def _engines_of(words: str, question: Question) -> list[Engine]:
     engines = [ENGINES[name]() for name in names_of(words)]
     _must_be_heeded(question, engines)
     return engines
-
-
-def _assumed(subject: Subject) -> Iterator[str]:
-    """What the verdict takes for granted of this kernel alone."""
-    kernel = subject.kernel
-    if kernel is None:
-        return
-    operations = (node.operation for program in kernel.programs for node in program.nodes)
-    words = {word.access.object for one in operations if (word := effects_of(one).word) is not None}
-    if len(words) > 1:
-        yield f"assumed: {len(words)} words change in one order that all roles see (PTX: with fence.sc between them)"
-    if kernel.clusters == 1:
-        return
-    if any(node.loop for program in kernel.programs for node in program.nodes):
-        yield f"assumed: loops of one name have as many iterations in all {kernel.clusters} clusters"
-    if kernel.rules.resident:
-        yield f"assumed: all {kernel.clusters} clusters of the grid run at once (resident = False: in waves)"
 
 
 def _must_be_numbers(question: Question) -> None:
