@@ -63,12 +63,16 @@ class Causality:
             program.name: [each for node in program.nodes if isinstance(each := node.operation, op.ThreadFence)]
             for program in self.programs
         }
-        self.fences = {role: min(map(level_of, found)) for role, found in fences.items() if found}
+        self.fences = {role: sorted(set(map(level_of, found))) for role, found in fences.items()}
+        fencing = [(role, level) for role, levels in self.fences.items() for level in levels]
         self.known = {p.name: self._bits(f"{{}} is before what {p.name} does next", p.name) for p in self.programs}
-        self.fenced = {role: self._bits(f"{{}} is before the last fence of {role}", role) for role in self.fences}
+        self.fenced = {
+            (role, level): self._bits(f"{{}} is before the last fence.{WIDER[level]} of {role}", role)
+            for role, level in fencing
+        }
         self.read = {
-            role: self._bits(f"{{}} is before what {role} has read without acquiring it", role, start=0)
-            for role in self.fences
+            (role, level): self._bits(f"{{}} is before what a fence.{WIDER[level]} of {role} acquires", role, start=0)
+            for role, level in fencing
         }
         self.rows = self._rows()
         self.open = {key: self._bits(f"{{}} is handed to {key[0]}", of=key[0], start=0) for key in self._completing()}
@@ -97,7 +101,8 @@ class Causality:
         for program, _, node in self.v.nodes():
             name, level = self._acquired(program, node)
             if name:
-                rows.setdefault(name, {})[Acquirers(program.me.number, level)] = None
+                levels = (level, *(min(level, fence) for fence in self.fences[program.name]))
+                rows.setdefault(name, {}).update((Acquirers(program.me.number, one), None) for one in levels)
         return {name: list(found) for name, found in rows.items()}
 
     def _keys(self) -> list[tuple[str, Acquirers]]:
@@ -146,7 +151,7 @@ class Causality:
         if way.answer is not False and effects.meets is None:
             self._take_over(program, node, changes, at_once=_acquires(effects.waits, effects.word))
         if isinstance(node.operation, op.ThreadFence):
-            self._fence(program.name, changes)
+            self._fence(program.name, level_of(node.operation), changes)
         self._show(program.name, effects, changes)
         if waits_for_a_grid(program, node.operation, self.v.kernel.launch):
             changes.update((self.known[program.name][index].name, TRUE) for index in self._of_the_first_grid())
@@ -195,15 +200,21 @@ class Causality:
 
     def _take_over(self, program: Program, node: Node, changes: dict[str, Expr], *, at_once: bool) -> None:
         name, level = self._acquired(program, node)
-        bits = self.public.get((name, Acquirers(program.me.number, level)))
-        into = self.known[program.name] if at_once else self.read.get(program.name)
-        if bits is not None and into is not None:
-            for mine, theirs in zip(into, bits, strict=True):
+        into = [(level, self.known[program.name])]
+        if not at_once:
+            into = [(min(level, one), self.read[program.name, one]) for one in self.fences[program.name]]
+        for reach, ours in into:
+            bits = self.public.get((name, Acquirers(program.me.number, reach)), ())
+            for mine, theirs in zip(ours, bits, strict=bool(bits)):
                 changes[mine.name] = _now(mine, changes) | _now(theirs, changes)
 
-    def _fence(self, role: str, changes: dict[str, Expr]) -> None:
-        for known, fenced, read in zip(self.known[role], self.fenced[role], self.read[role], strict=True):
-            changes[known.name] = changes[fenced.name] = _now(known, changes) | _now(read, changes)
+    def _fence(self, role: str, level: int, changes: dict[str, Expr]) -> None:
+        """A fence acquires what its scope reaches, and is one of every narrower scope too."""
+        for known, read in zip(self.known[role], self.read[role, level], strict=True):
+            changes[known.name] = _now(known, changes) | _now(read, changes)
+        for narrower in (one for one in self.fences[role] if one <= level):
+            for known, fenced in zip(self.known[role], self.fenced[role, narrower], strict=True):
+                changes[fenced.name] = _now(known, changes)
 
     def _show(self, role: str, effects: Effects, changes: dict[str, Expr]) -> None:
         """A proxy fence is after the writes that are before it; a release of tensormaps, after those of its thread."""
@@ -217,22 +228,21 @@ class Causality:
         effects, role = effects_of(node.operation), program.name
         meeting = meeting_of(program, node.operation)
         known = [_now(bit, changes) for bit in self.known[role]]
-        fenced: Bits = [FALSE] * len(known)
-        if role in self.fenced:
-            fenced = [_now(bit, changes) for bit in self.fenced[role]]
         strong = effects.orders == "release"
         level = EVERYWHERE
         if isinstance(effects.signal, op.Arrive):
             level = _level(effects.signal.scope)
         elif effects.word is not None:
             level = _level(effects.word.order.scope)
-        level = level if strong else min(level, self.fences.get(role, EVERYWHERE))
 
         def given(row: Acquirers) -> Bits:
             distance = self.v.kernel.launch.distance(row.cta, program.me.number)
             if distance > min(level, row.level):
                 return [FALSE] * len(known)
-            return known if strong else fenced
+            if strong:
+                return known
+            wide = [fence for fence in self.fences[role] if fence >= distance]
+            return [_now(bit, changes) for bit in self.fenced[role, wide[0]]] if wide else [FALSE] * len(known)
 
         if isinstance(effects.signal, op.Arrive | op.Transaction):
             for signal in effects.signals:

@@ -16,6 +16,7 @@ class RaisesAFlag(Pipeline):
     scope = "gpu"
     fence_before = False
     fence_after = False
+    fences = "gpu"
     flag = word()
     data = tile(bytes=64, space="global")
 
@@ -23,14 +24,16 @@ class RaisesAFlag(Pipeline):
     def writer(self):
         yield self.data.write(tag="result")
         if self.fence_before:
-            yield self.fence_acq_rel()
+            for scope in self.fences.split():
+                yield self.fence_acq_rel(scope)
         yield self.flag.st(1, sem=self.raised, scope=self.scope)
 
     @role(warps=1, ctas=(1,))
     def reader(self):
         yield self.flag.spin(equals=1, sem=self.seen, scope=self.scope)
         if self.fence_after:
-            yield self.fence_acq_rel()
+            for scope in self.fences.split():
+                yield self.fence_acq_rel(scope)
         yield self.data.read(tag="result")
 
 
@@ -215,6 +218,21 @@ CASES = [
         RaisesAFlag(raised="relaxed", seen="relaxed", fence_before=True),
         {"race": "data"},
         (RaisesAFlag(raised="relaxed", seen="relaxed", fence_before=True, fence_after=True),),
+    ),
+    (
+        "fence before it too near",
+        RaisesAFlag(raised="relaxed", fence_before=True, fences="cta"),
+        {"race": "data"},
+        (
+            RaisesAFlag(raised="relaxed", fence_before=True, fences="cta gpu"),
+            RaisesAFlag(raised="relaxed", fence_before=True, fences="gpu cta"),
+        ),
+    ),
+    (
+        "fence after it too near",
+        RaisesAFlag(seen="relaxed", fence_after=True, fences="cta"),
+        {"race": "data"},
+        (RaisesAFlag(seen="relaxed", fence_after=True, fences="cta cluster"),),
     ),
     ("R21 scope", RaisesAFlag(scope="cta"), {"race": "flag"}, (RaisesAFlag(scope="cluster"),)),
     ("R21 weak flag", RaisesAFlag(raised="weak"), {"race": "flag"}, (RaisesAFlag(),)),
