@@ -24,7 +24,7 @@ def assumed(kernel: Kernel) -> Iterator[str]:
 def _one_order(kernel: Kernel) -> Iterator[str]:
     """Without fence.sc between them, two roles may each miss what the other has done to another word or barrier (store
     buffering), and relaxed accesses of several may be seen in any order. It matters for words; for barriers that a role
-    asks and leaves without having seen the phase; and where something depends on a value, for relaxed barriers.
+    asks and leaves without having seen the phase; and where a value is read once, for relaxed barriers.
     """
     words: dict[str, None] = {}
     polled: dict[str, None] = {}
@@ -35,7 +35,7 @@ def _one_order(kernel: Kernel) -> Iterator[str]:
             effects = effects_of(node.operation)
             if effects.word is not None:
                 words[effects.word.access.object] = None
-                depends |= len(set(node.successors.values())) > 1
+                depends |= bool(effects.answers)
             if effects.waits is not None and _leaves_unseen(program, node):
                 polled[effects.waits.barrier] = None
             relaxed.update((name, None) for name in _relaxed(node.operation))
