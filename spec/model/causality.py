@@ -264,9 +264,11 @@ class Causality:
     ) -> None:
         """What is before the value that a word has now. A strong write goes on with what its role has released to the
         word before (8.8, release patterns). An atomic one goes on with what others have released, as far as it would
-        acquire that itself: each write and the next read of such a chain are morally strong (8.9.2).
+        acquire that itself: each write and the next read of such a chain are morally strong (8.9.2). A compare-and-swap
+        that fails is taken for a read alone.
         """
         name, weak = word.access.object, word.order.sem == "weak"
+        swaps = self.v.words[name] == word.compare if isinstance(word, op.Atom) and word.kind == "cas" else TRUE
         mine = Acquirers(program.me.number, _level(word.order.scope))
         before = {row: [_now(bit, changes) for bit in self.public[name, row]] for row in self.rows.get(name, ())}
         for row, bits in before.items():
@@ -274,13 +276,14 @@ class Causality:
             earlier = self.released.get((program.name, (name, row)), ())
             reached = self.v.kernel.launch.distance(row.cta, mine.cta) <= min(row.level, mine.level)
             if earlier and releases(word.order):
-                changes.update((bit.name, each) for bit, each in zip(earlier, more, strict=True))
+                for bit, each in zip(earlier, more, strict=True):
+                    changes[bit.name] = where(swaps, each, _now(bit, changes))
             elif earlier and reached and not weak:
                 more = [each | _now(bit, changes) for each, bit in zip(more, earlier, strict=True)]
             if isinstance(word, op.Atom) and reached:
                 more = [each | (old & own) for each, old, own in zip(more, bits, before[mine], strict=True)]
             for bit, each in zip(self.public[name, row], more, strict=True):
-                changes[bit.name] = FALSE if weak else each
+                changes[bit.name] = FALSE if weak else where(swaps, each, _now(bit, changes))
 
     def _give(self, name: str, given: Callable[[Acquirers], Bits], completes: Expr, changes: dict[str, Expr]) -> None:
         """Adds to what a barrier will hand over when it completes; when it does, it hands over all of it."""

@@ -200,6 +200,28 @@ class PassedOn(Pipeline):
         yield self.data.read(tag="result")
 
 
+class FailingSwap(Pipeline):
+    """A compare-and-swap that fails writes nothing, so that it releases nothing either."""
+
+    cluster = "2x1"
+    compare = 1
+    flag = word(values=3)
+    told = barrier(arrivals=1)
+    data = tile(bytes=64, slots=1, space="global")
+
+    @role(warps=1, ctas=(0,))
+    def writer(self):
+        yield self.data.write(tag=1)
+        yield self.flag.atom("cas", 2, compare=self.compare, sem="release", scope="gpu")
+        yield self.told[0].on(1).arrive(sem="relaxed", scope="cluster")
+
+    @role(warps=1, ctas=(1,))
+    def reader(self):
+        yield self.told[0].wait(0)
+        yield self.flag.ld(sem="acquire", scope="gpu")
+        yield self.data.read(tag=1)
+
+
 CASES = [
     (
         "R21 flag relaxed",
@@ -247,5 +269,6 @@ CASES = [
     ("flag taken back", Polls(takes_back=True), {"deadlock": "consumer"}, (Polls(),)),
     ("passed on too near", PassedOn(again="counted", scope="cta"), {"race": "data"}, (PassedOn(again="counted"),)),
     ("passed on by a store", PassedOn(again="stored"), {"race": "data"}, (PassedOn(), PassedOn(again="counted"))),
+    ("swap that fails", FailingSwap(), {"race": "data"}, (FailingSwap(compare=0),)),
     ("tickets", Tickets(atomic=False), {"race": "done"}, (Tickets(),)),
 ]
