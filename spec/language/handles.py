@@ -98,7 +98,7 @@ class Tile:
         """Ordinary stores (st.shared, stmatrix) to this buffer.
 
         value: all that is written, where several roles may write the same: writes of one value to the same bytes do not
-        race with each other, nor with reads that must find this value.
+        race with each other. A read that must find this value may come before them where nothing orders it.
         """
         access = as_write(self.access, "generic")._replace(value=value)
         return self._owner.created(op.Touch("write", (access,), (self._tag(tag, value),)))

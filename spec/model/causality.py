@@ -310,11 +310,11 @@ class Causality:
                 checks.append(Check(FENCED.property, ~self.shows(program.name, one), because, access.object))
         return checks
 
-    def race_checks(self, program: Program, access: Access) -> list[Check]:
-        """The access begins where a conflicting one is not before it."""
+    def race_checks(self, program: Program, access: Access, finds: bool) -> list[Check]:
+        """The access begins where a conflicting one is not before it. finds: it must find a value that others write."""
         checks = []
         for index, one in enumerate(self.tracked):
-            if one.owner == program.name or not one.access.conflicts(access):
+            if one.owner == program.name or not (one.access.races if finds else one.access.conflicts)(access):
                 continue
             unordered = self.known[program.name][index] == 0
             mine = describe(access)

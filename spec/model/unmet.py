@@ -23,6 +23,7 @@ from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.proxies import Bare, Edited, late, told_by_place
 from sm90_verify.spec.model.state_checks import check_of
 from sm90_verify.spec.model.variables import Variables
+from sm90_verify.spec.model.weaker import reads_its_own
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Copies
 from sm90_verify.spec.ptx.effects import effects_of
@@ -125,7 +126,8 @@ class Unmet:
         bare_before, edited_before = self._of_grids(program, before=True)
         for access in effects.accesses:
             if self.causality is not None:
-                yield from self.causality.race_checks(program, access)
+                finds = not access.write and access.value is not None and not reads_its_own(program, node)
+                yield from self.causality.race_checks(program, access, finds)
             seen = others if self.causality is None else []
             yield from own_checks(role, access, node.held)
             yield from race_checks(role, access, seen, flights, kinds.get(access))

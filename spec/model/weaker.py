@@ -28,10 +28,10 @@ def tracked_accesses(kernel: Kernel) -> Iterator[Tracked]:
     own, copied = _begun(kernel)
     for role, access in own:
         others = (other for name, other in own if name != role)
-        if any(access.conflicts(other) for other in (*others, *(one.access for one in copied))):
+        if any(access.races(other) for other in (*others, *(one.access for one in copied))):
             yield Tracked(role, access)
     for one in copied:
-        if any(one.access.conflicts(other) for other in (*(access for _, access in own), *(c.access for c in copied))):
+        if any(one.access.races(other) for other in (*(access for _, access in own), *(c.access for c in copied))):
             yield one
 
 
@@ -51,12 +51,19 @@ def _begun(kernel: Kernel) -> tuple[list[tuple[str, Access]], dict[Tracked, froz
     return list(own), copied
 
 
+def reads_its_own(program: Program, node: Node) -> bool:
+    """Whatever way the role has come there, it has just written the value that it reads."""
+    before = (one for one in program.nodes if any(program.nodes[to] is node for to in one.successors.values()))
+    written = tuple(access._replace(write=True) for access in effects_of(node.operation).accesses)
+    return node is not program.nodes[0] and all(effects_of(one.operation).accesses == written for one in before)
+
+
 def _of_interest_to_others(kernel: Kernel, role: str) -> frozenset[Access]:
     """The role's accesses that conflict with one of another role, or with a copy that another role issues."""
     own, copied = _begun(kernel)
     others = [access for name, access in own if name != role]
     others += [one.access for one, issuers in copied.items() if issuers != {role}]
-    return frozenset(one for name, one in own if name == role and any(one.conflicts(other) for other in others))
+    return frozenset(one for name, one in own if name == role and any(one.races(other) for other in others))
 
 
 def is_needed(kernel: Kernel) -> bool:

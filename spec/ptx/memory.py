@@ -83,6 +83,13 @@ class Access(NamedTuple):
         """Same bytes, at least one of the two writes, and it matters which of them comes first."""
         return (self.write or other.write) and self.overlaps(other) and not self.unharmed_by(other)
 
+    def races(self, other: Access) -> bool:
+        """They conflict where neither is ordered after the other, though only one order of them may ever be seen: a
+        read need not find the value of such a write, be it the one that it must find.
+        """
+        one_finds = self.value is not None and self.write != other.write and self.overlaps(other)
+        return one_finds or self.conflicts(other)
+
     def overlaps(self, other: Access) -> bool:
         """Some byte is in both."""
         same = self.space == other.space and self.cta == other.cta

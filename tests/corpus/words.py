@@ -222,6 +222,31 @@ class FailingSwap(Pipeline):
         yield self.data.read(tag=1)
 
 
+class DispatchWordAndAFlag(Pipeline):
+    """One role writes the dispatch word and raises a flag; or both write it, and only then look at each other's flag.
+
+    A read that is made after a write and is not ordered after it need not find its value, though it is the only one.
+    """
+
+    cluster = "2x1"
+    raised = "relaxed"
+    own = False
+    at = tile(bytes=16, slots=1, space="global")
+    flag = word(values=2)
+
+    @role(warps=1, ctas=(0,))
+    def writer(self):
+        yield self.at.write(value=7)
+        yield self.flag.st(1, sem=self.raised, scope="gpu")
+
+    @role(warps=1, ctas=(1,))
+    def reader(self):
+        yield self.flag.spin(equals=1, scope="gpu")
+        if self.own:
+            yield self.at.write(value=7)
+        yield self.at.read(value=7)
+
+
 CASES = [
     (
         "R21 flag relaxed",
@@ -270,5 +295,11 @@ CASES = [
     ("passed on too near", PassedOn(again="counted", scope="cta"), {"race": "data"}, (PassedOn(again="counted"),)),
     ("passed on by a store", PassedOn(again="stored"), {"race": "data"}, (PassedOn(), PassedOn(again="counted"))),
     ("swap that fails", FailingSwap(), {"race": "data"}, (FailingSwap(compare=0),)),
+    (
+        "dispatch word behind a relaxed flag",
+        DispatchWordAndAFlag(),
+        {"race": "at"},
+        (DispatchWordAndAFlag(raised="release"), DispatchWordAndAFlag(own=True)),
+    ),
     ("tickets", Tickets(atomic=False), {"race": "done"}, (Tickets(),)),
 ]
