@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from corpus_table import CASES
 
 from sm90_verify import Pipeline, SpecError, barrier, check, role, word
 from sm90_verify.spec.ptx import operations as op
@@ -254,3 +255,10 @@ class SeesABarrierFirst(Pipeline):
 def test_that_a_word_and_a_barrier_change_in_one_order_is_said(pipeline, said):
     notes = [note for note in check(pipeline, engine="search").notes if "in one order" in note]
     assert len(notes) == bool(said) and all(said in note for note in notes)
+
+
+def test_a_race_of_strong_accesses_names_their_scopes():
+    (broken,) = (case.broken for case in CASES if case.id == "R21 scope")
+    because = check(broken, engine="search").trace.because
+    assert "the atomic .cta generic-proxy read of flag by" in because
+    assert "the atomic .cta generic-proxy write of flag by" in because

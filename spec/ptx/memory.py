@@ -121,4 +121,5 @@ def describe(access: Access) -> str:
     verb = "write" if access.write else "read"
     if access.space == "registers":
         return f"the {'wgmma' if access.proxy == 'async' else 'ordinary'} {verb} of {access.object}"
-    return f"the {'' if access.strong is None else 'atomic '}{access.proxy}-proxy {verb} of {access.object}"
+    atomic = "" if access.strong is None else f"atomic .{access.strong.scope} "
+    return f"the {atomic}{access.proxy}-proxy {verb} of {access.object}"
