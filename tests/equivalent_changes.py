@@ -35,11 +35,6 @@ EQUIVALENT: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
         "(warp in accesses.stages.seen[other])",
     ): "Some warps of the group wait there and some do not, whichever of them are counted: only another warp is named.",
     (
-        "Run._is_ahead",
-        "visits[other] < visits[role] and not self.ended(other) and self.state.loops[other]",
-        "(visits[other] < visits[role] and self.state.loops[other])",
-    ): "Whoever waits for a role that has ended goes on in the next turn, which waits for nobody.",
-    (
         "state_checks",
         "not is_false(ended)",
         "True",
@@ -69,11 +64,6 @@ EQUIVALENT: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
         "isinstance(declaration, TileDeclaration) and declaration.holds is not None",
         "(isinstance(declaration, TileDeclaration))",
     ): "Data without a tag and no data are the same to every read: it asks for a tag, or for anything.",
-    (
-        "_has_cycle",
-        "not count",
-        "False",
-    ): "A run that comes to its end is in no situation twice, whether or not that is looked for.",
     (
         "Replay._arrive_early",
         "not self._lanes(record) or (warp in barrier.arrived and self._once(barrier))",
