@@ -294,7 +294,7 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (if_on_a_pipeline_state, "use its count, index or phase"),
     (unknown_barrier, "it has stages, full, empty, a"),
     (unknown_verb, "wait_for"),
-    (index_out_of_range, "it has 2 slots, 0 to 1"),
+    (index_out_of_range, "its slots are 0 to 1"),
     (no_index, "full[at].wait"),
     (phase_that_is_no_parity, "write phase & 1"),
     (too_many_pending_groups, "use 0 to 7"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from corpus_table import CASES
 
-from sm90_verify import Pipeline, SpecError, barrier, check, role, word
+from sm90_verify import Pipeline, SpecError, barrier, check, role, tile, word
+from sm90_verify.report.blame import guilty_step
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx import words
 from sm90_verify.spec.ptx.expr import Field, evaluate
@@ -262,3 +265,37 @@ def test_a_race_of_strong_accesses_names_their_scopes():
     because = check(broken, engine="search").trace.because
     assert "the atomic .cta generic-proxy read of flag by" in because
     assert "the atomic .cta generic-proxy write of flag by" in because
+
+
+class Raises(Pipeline):
+    """Data behind a flag of the grid."""
+
+    clusters = 2
+    raises, scope, spins = "release", "gpu", "acquire"
+    data = tile(bytes=16, slots=1, space="global")
+    flag = word(values=2)
+
+    @role(warps=1, clusters=(0,))
+    def writer(self):
+        yield self.data.write(tag=1)
+        yield self.flag.st(1, sem=self.raises, scope=self.scope)
+
+    @role(warps=1, clusters=(1,))
+    def reader(self):
+        yield self.flag.spin(equals=1, sem=self.spins)
+        yield self.data.read(tag=1)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "blamed"),
+    [
+        (Raises(raises="relaxed"), "st.relaxed.gpu 1"),
+        (Raises(scope="cta"), "st.release.cta 1"),
+        (Raises(spins="relaxed"), "ld.relaxed.gpu until == 1"),
+        (Raises(raises="relaxed", spins="relaxed"), "st.relaxed.gpu 1"),
+    ],
+)
+def test_what_is_relaxed_or_too_narrow_is_to_blame(pipeline, blamed):
+    trace = check(pipeline, engine="search").trace
+    shown = replace(trace, steps=(*trace.steps, *trace.next))
+    assert shown.steps[guilty_step(shown)].op == blamed

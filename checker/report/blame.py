@@ -6,12 +6,15 @@ import re
 
 from sm90_verify.result import Trace, TraceStep
 
+_WIDER = ("cta", "cluster", "gpu", "sys")
+
 
 def guilty_step(trace: Trace) -> int | None:
     """The step to blame: for two accesses that are not ordered, the signal by which a role gave the bytes away too
-    early, or the wait for another slot than the one that is accessed; for a wait that is lapped, the step that laps
-    it; for bytes that are over at the end, the step that last changed how many are missing; otherwise the last step,
-    which may be one that nobody has taken yet. None for an empty trace. The trace's steps are followed by its next.
+    early, what acquires nothing or has too narrow a scope, or the wait for another slot than the one that is accessed;
+    for a wait that is lapped, the step that laps it; for bytes that are over at the end, the step that last changed how
+    many are missing; otherwise the last step, which may be one that nobody has taken yet. None for an empty trace. The
+    trace's steps are followed by its next.
     """
     if not trace.steps:
         return None
@@ -31,6 +34,9 @@ def guilty_step(trace: Trace) -> int | None:
             return wrong
     if trace.property == "race":
         other = _other_access(trace)
+        near = _too_near(trace, other)
+        if near is not None:
+            return near
         if other is not None:
             given = _signals_of(trace, trace.steps[other].role, other + 1, last)
             if given:
@@ -41,6 +47,28 @@ def guilty_step(trace: Trace) -> int | None:
             if early:
                 return early[-1]
     return last
+
+
+def _too_near(trace: Trace, other: int | None) -> int | None:
+    """Of two strong accesses that race, the one of the narrower scope. Of others, the wait by which the last role has
+    come there, if it acquires nothing and the signal of the other role that it is for has released.
+    """
+    last = len(trace.steps) - 1
+    scopes = re.findall(r"the atomic \.(\w+) ", trace.because)
+    if len(scopes) == 2 and scopes[0] != scopes[1]:
+        return last if _WIDER.index(scopes[0]) < _WIDER.index(scopes[1]) else other
+    for mine in range(last - 1, -1 if other is None else other, -1):
+        if other is not None and trace.steps[mine].role == trace.steps[last].role:
+            given = _signals_of(trace, trace.steps[other].role, other + 1, mine)
+            for_it = [trace.steps[one].op for one in given if _shares(trace, one, mine)]
+            if for_it:
+                acquires = ".relaxed" not in trace.steps[mine].op
+                return None if acquires or any(".relaxed" in one for one in for_it) else mine
+    return None
+
+
+def _shares(trace: Trace, one: int, other: int) -> bool:
+    return bool(_objects(trace.steps[one]) & _objects(trace.steps[other]))
 
 
 def _signals_of(trace: Trace, role: str, start: int, stop: int) -> list[int]:

@@ -221,7 +221,7 @@ class Array:
         if self.slots == 0:
             raise SpecError(f"{self.name}[{index}]: {self.name} has no slot with these parameters")
         if not 0 <= index < self.slots:
-            raise SpecError(f"{self.name}[{index}]: it has {self.slots} slots, 0 to {self.slots - 1}")
+            raise SpecError(f"{self.name}[{index}]: its slots are 0 to {self.slots - 1}")
         return self._get(index, tag)
 
     def __getattr__(self, name: str) -> Any:

@@ -10,6 +10,7 @@ from sm90_verify.spec.language.choices import agreed
 from sm90_verify.spec.language.closing import Closing
 from sm90_verify.spec.language.declarations import is_own
 from sm90_verify.spec.language.instances import instances
+from sm90_verify.spec.language.lost_calls import refuse_lost_calls
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.places import Watcher
 from sm90_verify.spec.language.role_walk import RoleWalk
@@ -66,6 +67,8 @@ def _programs(pipeline: Pipeline, watch: Watcher | None, tick: Tick) -> Iterator
     looked: dict[int, Closing] = {}
     found = []
     for declaration, me, label in instances(pipeline):
+        if watch is not None and id(declaration) not in looked:
+            refuse_lost_calls(declaration.body, pipeline)
         walk = RoleWalk(pipeline, declaration, me, watch)
         key = id(declaration), me.number, me.name if apart or "me" in walk.takes else ""
         if key not in walks:

@@ -186,7 +186,9 @@ def _only_noted(subject: Subject, found: Exploration) -> bool:
 
 
 def _dead(machine: Machine, unreached: Collection[int]) -> list[Action]:
-    """One action for each line, and each answer there, that never happens: in no role, and in no copy of the line."""
+    """One action for each line that never happens, or test there that never fails or never succeeds: in no role, and in
+    no copy of the line.
+    """
     never = set(unreached)
     happens = {_place(action) for index, action in enumerate(machine.actions) if index not in never}
     dead: dict[Hashable, Action] = {}
@@ -196,7 +198,7 @@ def _dead(machine: Machine, unreached: Collection[int]) -> list[Action]:
 
 
 def _place(action: Action) -> tuple[Source, Hashable, bool]:
-    return action.source, action.answer, bool(action.role)
+    return action.source, action.answer if isinstance(action.answer, bool) else None, bool(action.role)
 
 
 def _vacuous(machine: Machine, exploration: Exploration) -> str:

@@ -1,0 +1,108 @@
+"""A helper that is called without `yield from` does nothing: that is refused, with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sm90_verify import PROVED, Pipeline, PipelineTmaAsync, SpecError, barrier, check, role, tile
+
+
+def helps(self):
+    yield self.full.wait(0)
+
+
+class Calls(Pipeline):
+    """how: the way in which the consumer calls for help."""
+
+    stages = 1
+    how = "runs"
+    full = barrier(arrivals=1)
+
+    @role(warps=1)
+    def producer(self):
+        yield self.full.arrive()
+
+    @role(warps=1)
+    def consumer(self):
+        yield self.full.wait(0)
+
+    def helped(self):
+        yield self.full.wait(0)
+
+    @property
+    def other(self):
+        raise AssertionError("nobody has asked for it")
+
+    def counts(self):
+        return 1
+
+
+class Runs(Calls):
+    @role(warps=1)
+    def consumer(self):
+        yield from self.helped()
+        self.counts()
+
+
+class Loses(Calls):
+    @role(warps=1)
+    def consumer(self):
+        self.helped()
+        yield self.full.wait(0)
+
+
+class LosesAFunction(Calls):
+    @role(warps=1)
+    def consumer(self):
+        yield self.full.wait(0)
+        helps(self)
+
+
+class LosesWithin(Calls):
+    @role(warps=1)
+    def consumer(self):
+        yield from self.within()
+
+    def within(self):
+        yield self.full.wait(0)
+        self.helped()
+
+
+class LosesAVerb(Pipeline):
+    stages = 2
+    pipe = PipelineTmaAsync(consumers=1, bytes=1024)
+    a = tile(bytes=1024)
+
+    @role(warps=1)
+    def producer(self, at):
+        yield from self.pipe.producer_acquire(at)
+        yield self.a[at].load(signals=self.pipe.full[at])
+
+    @role(warps=1)
+    def consumer(self, at):
+        yield from self.pipe.consumer_wait(at)
+        yield self.a[at].read()
+        self.pipe.consumer_release(at)
+
+
+def test_a_call_that_runs_is_none():
+    assert check(Runs()).verdict == PROVED
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "name"),
+    [
+        (Loses, "self.helped"),
+        (LosesAFunction, "helps"),
+        (LosesWithin, "self.helped"),
+        (LosesAVerb, "self.pipe.consumer_release"),
+    ],
+)
+def test_a_call_that_does_not_is_refused_with_its_line(pipeline, name):
+    with pytest.raises(SpecError, match="yield from") as refused:
+        check(pipeline())
+    assert f"`{name}(...)` is called" in str(refused.value)
+    line = refused.value.where.line
+    assert Path(__file__).read_text(encoding="utf-8").splitlines()[line - 1].strip().startswith(f"{name}(")
