@@ -179,7 +179,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         type=whole(1, 4096, of=" of GiB"),
         default=0,
         metavar="GIB",
-        help="at most (3/4 of what there is)",
+        help="at most, in whole GiB (3/4 of what there is)",
     )
     parser.add_argument(
         "--unreduced", action="store_true", help="search every schedule, even those that nobody can tell apart"
