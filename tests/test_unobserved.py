@@ -24,6 +24,7 @@ from sm90_verify.report.as_json import to_object
 from sm90_verify.report.text import WIDTH
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.properties import NOTED as ONLY_NOTED
@@ -243,3 +244,25 @@ def test_a_class_may_call_something_else_observation():
         observation = 3
 
     assert Counts(observation=2).parameters()["observation"] == 2
+
+
+def test_what_is_possible_besides_is_said_by_the_machine():
+    """Order asks again about the kernel in which it is allowed, and answers for all that it was asked at first."""
+
+    class Twice(Pipeline):
+        b = barrier(arrivals=1)
+
+        @role(warps=1)
+        def arrives(self):
+            yield self.b.arrive()
+            yield self.b.arrive()
+            yield self.cta_sync()
+
+        @role(warps=1)
+        def waits(self):
+            yield self.cta_sync()
+            yield self.b.wait((PipelineState.start(1) + 1).phase)
+
+    assert_noted(check(Twice(), engine="order"), "b")
+    (finding,) = check(Twice(), engine="order", properties=("named-barrier",)).findings
+    assert (finding.id, finding.verdict) == ("named-barrier", PROVED)

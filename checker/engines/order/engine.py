@@ -20,7 +20,9 @@ class OrderEngine:
         return apart(question, self._answer)
 
     def _answer(self, question: Question) -> Answer:
-        """The Machine is compiled only if there is something to execute on it, or for other engines anyway."""
+        """The Machine is compiled only if there is something to execute on it, or to say what else is possible, or for
+        other engines anyway.
+        """
         asked = question.properties or PROPERTIES
         outcome = order(question.subject.whole, asked=asked, effort=question.effort)
         if question.together or any(
@@ -28,9 +30,12 @@ class OrderEngine:
         ):
             findings = _executed(outcome, question)
         else:
+            possible = outcome.applies
+            if not set(question.properties) <= set(possible):
+                possible = (*possible, *question.subject.machine.properties)
             findings = tuple(
                 Finding(property, outcome.verdict_on(property), note=outcome.why)
-                for property in question.asked(outcome.applies)
+                for property in question.asked(possible)
             )
         shortest = False if any(one.verdict == VIOLATED for one in findings) else None
         return Answer(self.name, findings, events=outcome.events, shortest=shortest)
