@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from refusals import refusal
 
@@ -9,9 +11,11 @@ from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.cutlass.collective import most_bytes
 from sm90_verify.spec.cutlass.mainloop import Mainloop
+from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx.limits import SHARED_OF_CTA, SHARED_OF_SM
 
 PIPELINES = kernels("pipeline")
@@ -107,3 +111,24 @@ def test_what_is_declared_after_a_stride_lies_behind_its_last_slot():
     rest, more = (kernel.layout.regions[-2], kernel.layout.regions[-1])
     assert (rest.object, rest.stop) == ("rest[2]", 3 * 8192) and more.start == 3 * 8192
     assert kernel.layout.overlaps() == []
+
+
+def test_a_value_is_its_own_tag():
+    """Writes of one value do not race, and come in any order: the data that they leave is the same."""
+
+    class Both(Pipeline):
+        tagged = True
+        a = tile(bytes=64, slots=1)
+
+        @role(warps=1, copies=2)
+        def both(self):
+            yield self.a.write(1 if self.tagged else None, value=7)
+
+    what, line = refusal(Both())
+    assert what == "a with a tag and a value: a value is its own tag, leave the tag out" and "self.a.write" in line
+    kernel = trace(Both(tagged=False))
+    for program in kernel.programs:
+        (node, *_) = program.nodes
+        node.operation = replace(node.operation, tags=(1,))
+    with pytest.raises(SpecError, match="the generic-proxy write of a of the value 7 has the tag 1: give it the value"):
+        validate(kernel)

@@ -171,6 +171,8 @@ class Tile:
         return self._owner.created(op.StoreAsync(write, _one_barrier(signals).name, count, self._tag(tag), pieces))
 
     def _tag(self, tag: Hashable, value: Hashable = None) -> Hashable:
+        if tag is not None and value is not None:
+            raise SpecError(f"{self.access.object} with a tag and a value: a value is its own tag, leave the tag out")
         given = value if tag is None else tag
         return plain_tag(self.tag if given is None else given)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.model.launched import out_of_reach
@@ -52,6 +52,7 @@ def wrong_with(
         return next(_misplaced_tensormaps(operation), "")
     wrong = [_outside(access) for access in effects.accesses]
     wrong += [_unlike(begun, operation) for begun in effects.begins]
+    wrong += [_of_another_tag(access, tag) for access, tag in (*effects.expected, *effects.left)]
     wrong += [_not_of(access.strong, program, launch) for access in effects.accesses if access.strong is not None]
     wrong += [_wrong_copies(copies) for copies, _ in effects.lands if copies.write.proxy == "async"]
     sources = [one.access for one in effects.begins if one.until == "bulk_group" and one.data]
@@ -82,6 +83,13 @@ def _outside(access: Access) -> str:
         return f"{access.object} begins at address {access.start}: use 0 or more"
     size = access.stop - access.start
     return f"{describe(access)} is of {size} bytes: use 1 or more" if size < 1 else ""
+
+
+def _of_another_tag(access: Access, tag: Hashable) -> str:
+    """Writes of one value come in any order: what is in the bytes afterwards must be the same."""
+    if access.value is None or tag == access.value:
+        return ""
+    return f"{describe(access)} of the value {access.value!r} has the tag {tag!r}: give it the value as its tag"
 
 
 def _unlike(begun: Begun, operation: op.Operation | None) -> str:
