@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sm90_verify.engines.order import order
+from sm90_verify.engines.order.schedule import confirm
 from sm90_verify.engines.search.exploration import Exploration, is_undetermined
 from sm90_verify.engines.search.explore import explore
+from sm90_verify.result import PROVED, VIOLATED
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.language.declarations import barrier, role
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -54,6 +57,37 @@ def test_token_of_a_phase_that_is_long_gone() -> None:
             yield self.meet.arrive()
 
     assert "phase-lapped" in explored(TwoPhasesOn()).violations
+
+
+class BegunAgain(Pipeline):
+    """A barrier that is initialised again while its last token is held, and waited with before or after that."""
+
+    late = False
+    completes = True
+    p = barrier(arrivals=lambda self: 1 if self.completes else 2)
+
+    @role(warps=1)
+    def only(self):
+        token = yield self.p.arrive()
+        if not self.late:
+            yield self.p.wait(token)
+        yield self.p.inval()
+        yield self.p.init(1)
+        if self.late:
+            yield self.p.wait(token)
+
+
+@pytest.mark.parametrize("completes", [True, False])
+def test_a_token_is_of_the_barrier_as_it_was_initialised_then(completes: bool) -> None:
+    """9.7.13.15.16: of the same mbarrier object, which inval ends."""
+    for late, expected in ((False, set() if completes else {"deadlock"}), (True, {"phase-lapped"})):
+        kernel = trace(BegunAgain(late=late, completes=completes))
+        machine = compile_kernel(kernel)
+        found = set(explore(machine).violations)
+        assert found - {"deadlock"} == expected - {"deadlock"} and expected <= found
+        assert set(explore(machine, reduced=True).violations) == found
+        assert order(kernel).verdict == (VIOLATED if expected else PROVED)
+        assert expected <= set(confirm(order(kernel), machine))
 
 
 class HoldsAToken(Pipeline):

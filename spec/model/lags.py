@@ -9,8 +9,8 @@ from sm90_verify.spec.model.barrier_plans import BarrierPlan
 from sm90_verify.spec.model.kernel import SKIPPED
 from sm90_verify.spec.ptx.expr import Field
 
-AGE_WIDTH = 2
-"""Bits of the phases since a token's arrival: 2 is too old already, and more are held at 3."""
+AGE_WIDTH, TOO_OLD = 2, 2
+"""Bits of the phases since a token's arrival, of which more are held at 3; so many are too many, and so is an init."""
 SINCE_WIDTH = (2 * SKIPPED - 1).bit_length()
 LOST = (0, (1 << SINCE_WIDTH) - 1)
 """What `since` stays at once it has come there: any number of phases that is as small, or as large."""

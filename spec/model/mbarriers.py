@@ -9,7 +9,7 @@ from typing import assert_never
 from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.flow import just_waited
 from sm90_verify.spec.model.kernel import SKIPPED, Moves, Node, Program
-from sm90_verify.spec.model.lags import AGE_WIDTH, LOST, SINCE_WIDTH
+from sm90_verify.spec.model.lags import AGE_WIDTH, LOST, SINCE_WIDTH, TOO_OLD
 from sm90_verify.spec.model.machine import LIMIT, Check
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.ptx import mbarrier
@@ -99,6 +99,7 @@ class Signals:
             if key[1] == init.barrier
         ]
         anew += [(one.name, Lit(LOST[0], one.width)) for (_, name), one in self.v.since.items() if name == init.barrier]
+        anew += [(one.name, Lit(TOO_OLD, one.width)) for (_, name), one in self.v.ages.items() if name == init.barrier]
         return way._replace(updates=(*way.updates, *anew))
 
     def wait_ways(self, role: str, node: Node, wait: op.Wait) -> list[Way]:

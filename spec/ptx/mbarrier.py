@@ -263,7 +263,7 @@ def wrong_wait(unseen: Expr, distance: int) -> tuple[Illegal, Illegal]:
 
 def wait_token(b: Mbarrier, age: Expr) -> Step:
     """mbarrier.{test,try}_wait with the token of an arrive (9.7.13.15.16). `age`: phases completed since the
-    arrival.
+    arrival, 2 where the barrier was initialised since.
     """
     return Step(
         when=(age & 1) == 1,
@@ -271,7 +271,11 @@ def wait_token(b: Mbarrier, age: Expr) -> Step:
         completes=FALSE,
         illegal=(
             _dead(b),
-            Illegal("phase-lapped", age > Lit(1, age.width), "the token is two phases old: its wait is not defined"),
+            Illegal(
+                "phase-lapped",
+                age > Lit(1, age.width),
+                "the token is two phases old, or of before an init: its wait is undefined",
+            ),
         ),
     )
 

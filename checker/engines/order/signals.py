@@ -17,6 +17,7 @@ from sm90_verify.engines.order import ctas, phases
 from sm90_verify.engines.order.plan import BarrierUse, Move, Use
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, join
+from sm90_verify.spec.model.lags import TOO_OLD
 from sm90_verify.spec.model.words import words_of
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
@@ -142,7 +143,8 @@ def wait_token(run: Progress, role: int, move: Move) -> bool:
     state, number = run.state, move.thing
     barrier, use = state.barriers[number], run.plan.barriers[number]
     event = state.done[role]
-    age = _completed_since(barrier, barrier.arrived.get(role, barrier.stage))
+    arrived = barrier.arrived.get(role, barrier.stage)
+    age = _completed_since(barrier, arrived) if arrived >= barrier.first else TOO_OLD
     assert move.operation is not None
     applied = apply(barrier.parts, move.operation, False, 0, 1, min(age, OLD))
     for property, because in applied.violates:
