@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm90_verify import PROVED, check
+from sm90_verify import PROVED, VIOLATED, check
 from sm90_verify.engines.search.explore import explore
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.declarations import barrier, role
@@ -161,3 +161,54 @@ def test_a_state_in_doubt_does_not_wait_where_the_machine_knows_how_far_its_newe
     assert ghost.skips(Wait("b", now.phase))
     with pytest.raises(Unfollowed):
         ghost.skips(Wait("b", (left + FAR).phase))
+
+
+class Anew(Pipeline):
+    """After an odd number of iterations, which are waited for by parity, so many phases more at once, of which a state
+    that is made then is to be the last.
+    """
+
+    more = 3
+    by = 0
+    b = barrier(arrivals=1)
+
+    @role(warps=1)
+    def arrives(self):
+        odd = False
+        for _ in self.loop():
+            if odd and (yield self.choose("stop", False, True)):
+                for _ in range(self.more):
+                    yield self.b[0].arrive()
+                yield self.cta_sync()
+                break
+            odd = not odd
+            yield self.b[0].arrive()
+            yield self.cta_sync()
+            yield self.cta_sync()
+
+    @role(warps=1)
+    def waits(self):
+        odd = False
+        for _ in self.loop():
+            if odd and (yield self.choose("stop", False, True)):
+                yield self.cta_sync()
+                yield self.b[0].wait((PipelineState.start(1) + self.by).phase)
+                break
+            yield self.cta_sync()
+            yield self.b[0].wait(int(odd))
+            odd = not odd
+            yield self.cta_sync()
+
+
+@pytest.mark.parametrize(("more", "by", "right"), [(3, 3, 2), (5, 5, 2), (13, 13, 2), (1, 1, 9), (1, 13, 0), (1, 3, 1)])
+def test_a_state_that_is_made_in_a_loop_is_for_a_phase_counted_from_the_first(more, by, right):
+    """right: up to so many iterations the phase is the last one; with one more that is chosen, it is not."""
+    found = {trips: check(Anew(more=more, by=by, trips=trips)).verdict for trips in (1, 2, 4, "all")}
+    assert found[1] == PROVED
+    assert found[2] == (PROVED if right >= 2 else VIOLATED)
+    assert found[4] == found["all"] == (PROVED if right > 2 else VIOLATED)
+
+
+def test_so_many_phases_are_counted_and_no_more():
+    with pytest.raises(SpecError, match="skips 16 or more phases"):
+        trace(Anew(more=17, by=17))

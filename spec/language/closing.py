@@ -42,8 +42,8 @@ class Closing:
 
     counted: whether the number of an iteration is asked for. numbered: by stages, how closely those of states are.
     laps: by barrier, how far states are followed that have not waited there, see Ghost.key. skipping: where the machine
-    follows them, see Ghost; exact: where it would not know. places: by key, the place, and by how many phases the role
-    moves on before it. unread: what could not be read where the role had yielded.
+    follows them, see Ghost; exact: where it would not know. phases: see Ghost.counted. places: by key, the place, and
+    by how many phases the role moves on before it. unread: what could not be read where the role had yielded.
     """
 
     def __init__(self, watch: Watcher | None) -> None:
@@ -53,6 +53,7 @@ class Closing:
         self.numbered: dict[int, int] = {}
         self.skipping: dict[str, int] = {}
         self.exact: set[str] = set()
+        self.phases: dict[str, int] = {}
         self.places: dict[Hashable, tuple[int, Moved]] = {}
         self.unread: Unreadable | None = None
         self._asked: dict[tuple[Lineage, int], None] = {}
@@ -127,6 +128,12 @@ class Closing:
         """Starts again where states must be followed further for a wait, or by the machine; raises Unfollowed where
         that is no way out.
         """
+        phases = ghost.counts_up_to(wait)
+        if phases >= FAR:
+            raise unfollowed(wait.barrier)
+        if phases > self.phases.get(wait.barrier, 0):
+            self.phases[wait.barrier] = phases
+            raise StartAgain
         loose = ghost.is_loose(wait)
         behind = not loose and ghost.is_behind(wait)
         if not loose and not behind and not ghost.is_far(wait):

@@ -64,11 +64,13 @@ class Ghost:
     there now and then. numbers: lineages in the order in which they were met. at: by lineage, the lap of its newest
     state where a loop was looked at last, once there is an operation that can tell the machine (`begun`); moved: by
     such barrier, by how many phases that changed in all. chosen: the role has got answers, so that what is followed far
-    makes its program long.
+    makes its program long. counted: by barrier, up to which phase it is told exactly what the role has seen. looked_at:
+    the lineages that were told when a loop was looked at last, None before.
     """
 
-    def __init__(self, skipping: Mapping[str, int]) -> None:
-        self.skipping = skipping
+    def __init__(self, skipping: Mapping[str, int], counted: Mapping[str, int] | None = None) -> None:
+        self.skipping, self.counted = skipping, counted or {}
+        self.looked_at: frozenset[Lineage] | None = None
         self.begun = self.chosen = False
         self.numbers: dict[Lineage, int] = {}
         self.at: dict[Lineage, int] = {}
@@ -164,6 +166,16 @@ class Ghost:
             return most + lap - known > 1
         return barrier not in self.keyed and (lineage, None) in self.loose
 
+    def counts_up_to(self, wait: op.Wait) -> int:
+        """Up to which phase it must be told exactly what the role has seen there. A state that was made since a loop
+        was looked at last may be for a later phase than the next one, counted from the first; of what has been seen
+        beyond that, parity says enough.
+        """
+        phase = wait.phase
+        if not isinstance(phase, Phase) or self.looked_at is None or phase.lineage in self.looked_at:
+            return 0
+        return 0 if self.is_followed(wait) else max(0, phase._lap - 1)
+
     def is_far(self, wait: op.Wait) -> bool:
         """It is too far after what the role has seen there."""
         return self._ahead(wait) >= FAR
@@ -211,8 +223,13 @@ class Ghost:
         for lineage, left in known.items():
             if all(_laps_gone(state) >= most for state in left):
                 self.loose.add((lineage, None))
-        self.keyed = frozenset(barriers)
-        return tuple(told), tuple((one, last & 1) for one, last in self.observed.items() if one not in self.skipping)
+        self.keyed, self.looked_at = frozenset(barriers), frozenset(every)
+        return tuple(told), tuple((one, self._seen(one)) for one in self.observed if one not in self.skipping)
+
+    def _seen(self, barrier: str) -> int:
+        """Which phase the role has seen last, or one of its parity where that says enough."""
+        last, exact = self.observed[barrier], self.counted.get(barrier, 0)
+        return last if last < exact else exact + (last - exact & 1)
 
     def _known(self, lineage: Lineage, states: Sequence[_State], far: int) -> list[_State]:
         """Those of a lineage's states that are known; puts those in doubt that are too far from the others."""

@@ -95,7 +95,7 @@ class RoleWalk:
         self.given: list[Hashable] = []
         self.told: list[Hashable] = []  # of these, all but those of the heads of loops
         self.last = node
-        self.held, self.ghost = self.idle, Ghost(self.closing.skipping)
+        self.held, self.ghost = self.idle, Ghost(self.closing.skipping, self.closing.phases)
         self.tokens: dict[str, op.Token] = {}
         self.pending_heads: list[tuple[Hashable, Moved]] = []
         self.moved: Moved = dict(self.ghost.moved)  # up to the last node
