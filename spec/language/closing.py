@@ -134,9 +134,7 @@ class Closing:
         if phases > self.phases.get(wait.barrier, 0):
             self.phases[wait.barrier] = phases
             raise StartAgain
-        loose = ghost.is_loose(wait)
-        behind = not loose and ghost.is_behind(wait)
-        if not loose and not behind and not ghost.is_far(wait):
+        if not ghost.is_loose(wait) and not ghost.is_far(wait):
             return
         laps, phase = laps_at(self.laps, wait.barrier), wait.phase
         skipping = isinstance(phase, Phase) and ghost.waits_alone(wait) and wait.barrier not in self.exact
@@ -146,8 +144,6 @@ class Closing:
         elif isinstance(phase, Phase) and skipping:
             self.laps.pop(wait.barrier, None)
             self.skipping[wait.barrier] = ghost.number(phase.lineage)
-        elif behind:
-            return
         else:
             raise unfollowed(wait.barrier)
         raise StartAgain

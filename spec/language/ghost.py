@@ -106,7 +106,9 @@ class Ghost:
             return SKIPPED + 1 + self._from_newest(wait.phase)
         distance = self._ahead(wait)
         if distance < 0:
-            raise SpecError(f"a wait on {wait.barrier} for a phase that this role has already gone beyond")
+            what = f"a wait on {wait.barrier} for a phase that this role has already gone beyond"
+            how = "`phase ^ 1` and `flip()` of a consumer's state give the phase before: toggle a plain 0 or 1"
+            raise SpecError(f"{what}; {how}")
         if distance >= FAR:
             raise unfollowed(wait.barrier)
         return distance
@@ -179,10 +181,6 @@ class Ghost:
     def is_far(self, wait: op.Wait) -> bool:
         """It is too far after what the role has seen there."""
         return self._ahead(wait) >= FAR
-
-    def is_behind(self, wait: op.Wait) -> bool:
-        """It is for a phase before the last one that the role has seen there."""
-        return self._ahead(wait) < 0
 
     def _ahead(self, wait: op.Wait) -> int:
         return self.target(wait) - self.observed.get(wait.barrier, -1)
