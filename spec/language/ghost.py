@@ -227,7 +227,7 @@ class Ghost:
     def _seen(self, barrier: str) -> int:
         """Which phase the role has seen last, or one of its parity where that says enough."""
         last, exact = self.observed[barrier], self.counted.get(barrier, 0)
-        return last if last < exact else exact + (last - exact & 1)
+        return last if exact and last < exact else exact + (last - exact & 1)
 
     def _known(self, lineage: Lineage, states: Sequence[_State], far: int) -> list[_State]:
         """Those of a lineage's states that are known; puts those in doubt that are too far from the others."""
