@@ -16,7 +16,6 @@ class RaisesAFlag(Pipeline):
     scope = "gpu"
     fence_before = False
     fence_after = False
-    fences = "gpu"
     flag = word()
     data = tile(bytes=64, space="global")
 
@@ -24,7 +23,7 @@ class RaisesAFlag(Pipeline):
     def writer(self):
         yield self.data.write(tag="result")
         if self.fence_before:
-            for scope in self.fences.split():
+            for scope in self.scopes():
                 yield self.fence_acq_rel(scope)
         yield self.flag.st(1, sem=self.raised, scope=self.scope)
 
@@ -32,9 +31,21 @@ class RaisesAFlag(Pipeline):
     def reader(self):
         yield self.flag.spin(equals=1, sem=self.seen, scope=self.scope)
         if self.fence_after:
-            for scope in self.fences.split():
+            for scope in self.scopes():
                 yield self.fence_acq_rel(scope)
         yield self.data.read(tag="result")
+
+    def scopes(self):
+        return ("gpu",)
+
+
+class RaisesAFlagFenced(RaisesAFlag):
+    """The same with fences of other scopes, one after the other."""
+
+    fences = "cta"
+
+    def scopes(self):
+        return self.fences.split()
 
 
 class RelaxedArrival(Pipeline):
@@ -268,18 +279,18 @@ CASES = [
     ),
     (
         "fence before it too near",
-        RaisesAFlag(raised="relaxed", fence_before=True, fences="cta"),
+        RaisesAFlagFenced(raised="relaxed", fence_before=True, fences="cta"),
         {"race": "data"},
         (
-            RaisesAFlag(raised="relaxed", fence_before=True, fences="cta gpu"),
-            RaisesAFlag(raised="relaxed", fence_before=True, fences="gpu cta"),
+            RaisesAFlagFenced(raised="relaxed", fence_before=True, fences="cta gpu"),
+            RaisesAFlagFenced(raised="relaxed", fence_before=True, fences="gpu cta"),
         ),
     ),
     (
         "fence after it too near",
-        RaisesAFlag(seen="relaxed", fence_after=True, fences="cta"),
+        RaisesAFlagFenced(seen="relaxed", fence_after=True, fences="cta"),
         {"race": "data"},
-        (RaisesAFlag(seen="relaxed", fence_after=True, fences="cta cluster"),),
+        (RaisesAFlagFenced(seen="relaxed", fence_after=True, fences="cta cluster"),),
     ),
     ("R21 scope", RaisesAFlag(scope="cta"), {"race": "flag"}, (RaisesAFlag(scope="cluster"),)),
     ("R21 weak flag", RaisesAFlag(raised="weak"), {"race": "flag"}, (RaisesAFlag(),)),
