@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 
 from sm90_verify import PROVED, VIOLATED, check
@@ -130,7 +132,7 @@ def test_what_is_made_of_a_state_in_doubt_is_in_doubt_wherever_it_gets_to():
     ghost.passed(Wait("b", left.phase))
     ghost.passed(Wait("b", now.phase))
     ghost.key([left, now], {"": 1})
-    for made in (left, left + 2 * FAR, left.flip() + FAR, (left + FAR).phase ^ 1):
+    for made in (left, left + 2 * FAR, left.flip() + FAR, (left + FAR).phase ^ 1, deepcopy(left.phase)):
         assert ghost.is_loose(Wait("b", made if isinstance(made, Phase) else made.phase))
     for made in (now, now + 1, now.flip()):
         assert not ghost.is_loose(Wait("b", made.phase))

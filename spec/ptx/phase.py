@@ -43,6 +43,10 @@ class Phase(int):
             self.lineage.asked = EXACT
         return self._lap
 
+    def __deepcopy__(self, memo: object) -> Phase:
+        """Itself, as a value: a copy of its lineage would be another one, and of the doubt, none."""
+        return self
+
     def __getnewargs__(self) -> tuple[int, Lineage, bool]:  # type: ignore[override]
         """What copies are made of, also of those that are pickled."""
         return self._lap, self.lineage, self.flipped
