@@ -16,6 +16,8 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
     and the proxy fences that clear it are no such operations and never prompt, so that all their orders are visited.
     All other prompt steps leave the bits alone, and of these only accesses and copies ask for them: made before a
     fence of another role they find no fewer bits set, and made before a write that sets one they race with it;
+  - a step that nobody else can notice and nobody else can change (engines.search.own_steps). What comes behind it is
+    not about to start where such a step is: what follows it and others can notice is first of a chain itself;
   - a wait that passes, in the phase that it is meant for. Made later, it could be lapped, and somebody might find
     that the last phase was not observed; both are checked for a role that has only just passed its wait as if it
     still stood there (`Location.just_waited`), and the first location behind it is not prompt;
@@ -64,9 +66,10 @@ come is neither `plain` nor `balanced`.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
+from sm90_verify.engines.search.own_steps import own_steps
 from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.flow import ANY
 from sm90_verify.spec.model.machine import Action, BarrierInfo, Machine, Role
@@ -102,7 +105,8 @@ def find_reduction(machine: Machine) -> Reduction:
             if name in plain and places[action.role][action.location].kind == "arrive":
                 gone = awaited[name] if _may_find_it_gone(action) else TRUE
                 arrivals[action.role, action.location] = current[name] & _commutes(action, plain[name]) & gone
-    prompt = tuple(_prompt_locations(machine, role, arrivals, plain) for role in machine.roles)
+    own = own_steps(machine)
+    prompt = tuple(_prompt_locations(machine, role, arrivals, plain, own) for role in machine.roles)
     landings = [machine.landing(action) for action in machine.actions if action.location is None]
     barriers = ["" if copy is None else copy.barrier for copy in landings]
     pending = {info.name: info.pending for info in machine.structure.barriers}
@@ -164,7 +168,11 @@ def _awaited_in_its_cta(machine: Machine, info: BarrierInfo, widths: dict[str, i
 
 
 def _prompt_locations(
-    machine: Machine, role: Role, arrivals: dict[tuple[str, int], Expr], plain: Container[str]
+    machine: Machine,
+    role: Role,
+    arrivals: dict[tuple[str, int], Expr],
+    plain: Container[str],
+    unnoticed: Mapping[tuple[str, int], Expr],
 ) -> tuple[Expr, ...]:
     before: list[list[int]] = [[] for _ in role.locations]
     after: list[list[int]] = [[] for _ in role.locations]
@@ -176,12 +184,16 @@ def _prompt_locations(
             after[action.location].append(action.target)
             if not action.beyond and behind.isdisjoint(name for name, _ in action.updates):
                 again[action.location].append(action.target)
+    own = {index: unnoticed[role.name, index] for index in range(len(before)) if (role.name, index) in unnoticed}
+    followed = _chained(role, before, own)
     prompt: list[Expr] = []
     for index, place in enumerate(role.locations):
-        chained = bool(before[index]) and all(role.locations[other].kind == "local" for other in before[index])
+        chained = index in followed
         rests = place.just_waited and place.kind != "wait" and not chained
         if rests or place.begins:
             prompt.append(FALSE)
+        elif index in own:
+            prompt.append(own[index])
         elif place.kind in ("load", "meet") or (place.kind == "local" and chained):
             prompt.append(TRUE)
         elif place.kind == "expect":
@@ -193,6 +205,23 @@ def _prompt_locations(
             prompt.append(place.settled)
     _break_cycles(prompt, again)
     return tuple(prompt)
+
+
+def _chained(role: Role, before: list[list[int]], own: Container[int]) -> set[int]:
+    """Locations that follow nothing but operations of the kind "local", and before each of which the role has rested
+    since it did anything else: where it took a step that only it can notice, it has not rested.
+    """
+    rests = {at for at, place in enumerate(role.locations) if at not in own or place.just_waited or place.begins}
+    chained, found = set[int](), {-1}
+    while found:
+        found = {
+            at
+            for at, places in enumerate(before)
+            if at not in chained and places
+            if all(role.locations[one].kind == "local" and (one in rests or one in chained) for one in places)
+        }
+        chained |= found
+    return chained
 
 
 def _arrives(role: Role, index: int, barrier: str) -> bool:

@@ -1,0 +1,129 @@
+"""Steps that nobody else can notice are taken at once by the reduced search, and hide nothing that comes after them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from test_prompt_steps import promptness
+
+from sm90_verify.engines.search import reduction
+from sm90_verify.engines.search.explore import explore
+from sm90_verify.engines.search.own_steps import own_steps, values_of
+from sm90_verify.spec.language.declarations import barrier, role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
+from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.machine import Check
+from sm90_verify.spec.ptx.expr import Field, any_of
+
+
+class Early(Pipeline):
+    """The reader says that it is done before it reads; a wgmma.fence, or a tile of its own, comes in between."""
+
+    fence = True
+    right = False
+    p = barrier(arrivals=1)
+    a = tile(bytes=64)
+    r = tile(bytes=64, space="registers")
+
+    @role(warpgroups=1)
+    def reader(self):
+        if self.right:
+            yield self.a.read()
+        yield self.p.arrive()
+        if self.fence:
+            yield self.wgmma_fence()
+        else:
+            yield self.r.write()
+        if not self.right:
+            yield self.a.read()
+
+    @role(warps=1)
+    def writer(self):
+        yield self.p.wait(0)
+        yield self.a.write()
+
+
+def own(pipeline):
+    machine = compile_kernel(trace(pipeline))
+    places = {role.name: role.locations for role in machine.roles}
+    return {(role, places[role][at].op) for role, at in own_steps(machine)}
+
+
+@pytest.mark.parametrize("fence", [True, False])
+def test_what_touches_only_registers_is_taken_at_once(fence):
+    assert own(Early(fence=fence)) == {("reader", "wgmma.fence" if fence else "write")}
+    assert promptness(Early(fence=fence))[0] == "?+--"
+
+
+@pytest.mark.parametrize("fence", [True, False])
+def test_an_access_behind_such_a_step_is_about_to_start_for_others(fence, monkeypatch):
+    """Nobody else sees it coming before: the role rests there, though what comes before is no wait and no arrival."""
+    machine = compile_kernel(trace(Early(fence=fence)))
+    right = compile_kernel(trace(Early(fence=fence, right=True)))
+    for reduced in (False, True):
+        assert set(explore(machine, reduced=reduced).violations) == {"race"}
+        assert not explore(right, reduced=reduced).violations
+    chained = reduction._chained
+    monkeypatch.setattr(reduction, "_chained", lambda role, before, own: chained(role, before, ()))
+    assert not explore(machine, reduced=True).violations
+
+
+class Shares(Pipeline):
+    """Two tiles of the bytes of shared memory, of which one role alone uses one, and a tile that both read."""
+
+    a = tile(bytes=64)
+    b = tile(bytes=64)
+
+    @role(warps=1)
+    def one(self):
+        yield self.a.write()
+        yield self.b.read()
+        yield self.a.read()
+
+    @role(warps=1)
+    def two(self):
+        yield self.b.read()
+
+
+def test_what_one_role_alone_uses_is_its_own():
+    assert own(Shares()) == {("one", "write"), ("one", "read"), ("two", "read")}
+
+
+class Meets(Shares):
+    """Others ask where the role is: whether it has left."""
+
+    @role(warps=1)
+    def two(self):
+        yield self.b.write()
+        yield self.cta_sync()
+
+
+def test_a_step_is_not_the_roles_own_if_others_tell_its_ends_apart():
+    machine = compile_kernel(trace(Meets()))
+    places = {at for role, at in own_steps(machine) if role == "one"}
+    assert places == {0}
+
+
+def test_two_roles_in_one_condition_are_told_apart():
+    """One reader, and a writer that looks at both where others would: neither's places are the other's."""
+    machine = compile_kernel(trace(Shares()))
+    one, two = (Field(role.counter, 2 if role.name == "one" else 1) for role in machine.roles)
+    for when, expected in (
+        ((one == 1) | (two == 0), {("one", 2)}),
+        ((one == 3) | (two == 0), {("one", 0), ("one", 1)}),
+        ((one == 1) | (one == 2), {("one", 1), ("two", 0)}),
+    ):
+        watched = replace(machine, checks=(*machine.checks, Check("race", when, "", "")))
+        assert set(own_steps(watched)) == expected
+
+
+def test_the_numbers_that_a_condition_holds_for():
+    field = Field("at", 4)
+    assert values_of(field == 3, {}) == {3}
+    assert values_of((field - 14) < 4, {}) == {14, 15, 0, 1}
+    assert values_of(any_of([field == 1, field < 1, (field - 5) < 2]), {}) == {0, 1, 5, 6}
+    assert values_of(~(field == 3), {}) is None
+    assert values_of((field == 3) & (Field("other", 1) == 1), {}) is None
+    assert values_of(field, {}) is None
