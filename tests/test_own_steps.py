@@ -14,6 +14,7 @@ from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.kernel import Threads
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.ptx.expr import Field, any_of
 
@@ -89,6 +90,24 @@ class Shares(Pipeline):
 
 def test_what_one_role_alone_uses_is_its_own():
     assert own(Shares()) == {("one", "write"), ("one", "read"), ("two", "read")}
+
+
+class Reaches(Pipeline):
+    """An arrival at a barrier that nobody waits for, of a CTA that may have exited by then; nobody else asks that."""
+
+    p = barrier(arrivals=1)
+
+    @role(warps=1)
+    def one(self, me: Threads):
+        if me.cta == 0:
+            yield self.p.on(1).arrive()
+
+
+def test_what_depends_on_where_another_role_is_is_no_step_of_its_own():
+    machine = compile_kernel(trace(Reaches(cluster="2x1")))
+    assert own_steps(machine) == {}
+    for reduced in (False, True):
+        assert "exit-hazard" in explore(machine, reduced=reduced).violations
 
 
 class Meets(Shares):

@@ -48,7 +48,7 @@ class _Seen:
 
     def __init__(self, machine: Machine) -> None:
         self.fields: dict[int, frozenset[str]] = {}
-        self.touched: dict[str, set[str]] = {}
+        self.touched = {role.counter: {role.name} for role in machine.roles}
         self.told: dict[str, set[frozenset[int] | None]] = {role.counter: set() for role in machine.roles}
         self.counters = {role.counter: role for role in machine.roles}
         self.sets: Sets = {}
