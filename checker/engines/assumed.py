@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sm90_verify.engines.within_roles import unmet_threads
 from sm90_verify.spec.model.flow import final_nodes
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx import operations as op
@@ -11,8 +12,11 @@ from sm90_verify.spec.ptx.effects import effects_of
 
 
 def assumed(kernel: Kernel) -> Iterator[str]:
-    """That strong accesses of several objects have one order, that loops of all clusters agree, that these all run."""
+    """That strong accesses of several objects have one order, that threads of a role meet, that loops of all clusters
+    agree, that these all run.
+    """
     yield from _one_order(kernel)
+    yield from unmet_threads(kernel)
     if kernel.clusters == 1:
         return
     if any(node.loop for program in kernel.programs for node in program.nodes):
