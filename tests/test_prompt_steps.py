@@ -6,13 +6,16 @@ import networkx
 import pytest
 from random_programs import soup
 
+from sm90_verify.engines.search.explore import explore
 from sm90_verify.engines.search.reduction import find_reduction
 from sm90_verify.spec.cutlass.classes import TmaAsync
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.state import PipelineState
 from sm90_verify.spec.language.walk import trace
+from sm90_verify.spec.model import flow
 from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.expr import FALSE, TRUE
 
 
@@ -130,3 +133,42 @@ def test_no_cycle_consists_of_prompt_steps(count, copies, waits):
     assert not networkx.is_directed_acyclic_graph(steps)
     steps.remove_nodes_from([place for place, one in enumerate(prompt) if one is FALSE])
     assert networkx.is_directed_acyclic_graph(steps)
+
+
+class Chooses(Pipeline):
+    """A role that chooses what another one has chosen, right behind a wait that others may lap, and says so or not."""
+
+    p = barrier(arrivals=1, slots=1)
+    late = barrier(arrivals=1, slots=1)
+
+    needs = False
+
+    @role(warps=1)
+    def first(self):
+        yield self.choose("which", 1, 2)
+        yield self.p[0].arrive()
+        if self.needs:
+            yield self.late[0].wait(0)
+        yield self.p[0].arrive()
+
+    @role(warps=1)
+    def second(self):
+        yield self.p[0].wait(0)
+        yield self.choose("which", 1, 2)
+        yield self.late[0].arrive()
+        yield self.p[0].wait(1)
+
+
+def test_a_wait_is_lapped_while_its_role_has_only_decided_since(monkeypatch):
+    assert promptness(Chooses())[1][:3] == "??-"
+    lapped, right = (compile_kernel(trace(Chooses(needs=needs))) for needs in (False, True))
+    for reduced in (False, True):
+        assert "phase-lapped" in explore(lapped, reduced=reduced).violations
+        assert not explore(right, reduced=reduced).violations
+    after = flow.waited_after
+
+    def forgets(node, *rest):
+        return () if isinstance(node.operation, op.Choose) else after(node, *rest)
+
+    monkeypatch.setattr(flow, "waited_after", forgets)
+    assert "phase-lapped" not in explore(compile_kernel(trace(Chooses())), reduced=True).violations

@@ -161,7 +161,8 @@ def waited_after(node: Node, before: tuple[str, ...], answer: Hashable, distance
         if answer is False or isinstance(wait.phase, op.Token) or wait.barrier in before or node.distance < distance:
             return before
         return (*before, wait.barrier)
-    return before if is_local(wait) else ()
+    decides = isinstance(wait, op.Choose) or (wait is None and node.loop)
+    return before if decides or is_local(wait) else ()
 
 
 def soon(program: Program) -> list[list[Access]]:

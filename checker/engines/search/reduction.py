@@ -189,7 +189,7 @@ def _prompt_locations(
     prompt: list[Expr] = []
     for index, place in enumerate(role.locations):
         chained = index in followed
-        rests = place.just_waited and place.kind != "wait" and not chained
+        rests = place.just_waited and place.kind not in ("wait", "choice", "loop") and not chained
         if rests or place.begins:
             prompt.append(FALSE)
         elif index in own:
