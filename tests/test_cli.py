@@ -17,8 +17,8 @@ from sm90_verify.result import PROPERTIES
 
 def test_a_proof_is_one_line_per_property_and_the_summary(capsys):
     code, out, err = run("pipeline", "--stages", "4", capsys=capsys)
-    *properties, engine, summary = out.splitlines()
-    assert code == 0 and err == ""
+    *properties, scope, engine, summary = out.splitlines()
+    assert code == 0 and err == "" and scope == "scope   every trip count"
     assert [line.split() for line in properties] == [
         ["proved", id]
         for id in (
@@ -35,7 +35,7 @@ def test_a_proof_is_one_line_per_property_and_the_summary(capsys):
     assert engine == "engine  order: all schedules do what one of them does, which was looked at"
     assert summary.startswith("verify: PROVED tma-async stages=4 consumers=1  320 events  ")
     searched = run("pipeline", "--stages", "4", "--engine", "search", capsys=capsys)[1].splitlines()
-    assert searched[:-1] == properties
+    assert searched[:-2] == properties
     assert searched[-1].startswith("verify: PROVED tma-async stages=4 consumers=1  540 states  ")
 
 
@@ -104,7 +104,7 @@ def test_a_search_that_is_cut_short_decides_nothing(capsys):
 
 def test_one_property(capsys):
     code, out, _ = run("pipeline", "--property", "race", "--property", "deadlock", capsys=capsys)
-    assert code == 0 and out.splitlines()[:-2] == ["proved  deadlock", "proved  race"]
+    assert code == 0 and out.splitlines()[:-3] == ["proved  deadlock", "proved  race"]
 
 
 def test_parameters_of_a_specification(capsys, spec_file):

@@ -132,4 +132,4 @@ def test_command_line(capsys):
     assert main(["pipeline", "tma-async", "--stages", "6", "--engine", "order"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("verify: PROVED tma-async stages=6")
     assert main(["pipeline", "--stages", "2", "--engine", "order", "--property", "deadlock"]) == 0
-    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()[:-1]] == ["deadlock"]
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()[:-2]] == ["deadlock"]

@@ -77,7 +77,7 @@ def _section(section: Section) -> list[str]:
         case Noted():
             return _noted(section)
         case Verdict():
-            return [*_answered(section), _summary(section)]
+            return [*_scope(section), *_answered(section), _summary(section)]
         case Recovered():
             return _lines(tables_of(section))
         case Paragraph():
@@ -107,6 +107,11 @@ def _summary(verdict: Verdict) -> str:
     size = f"  {verdict.states} states" if verdict.states else ""
     size = f"  {verdict.events} events" if verdict.events and verdict.engine == "order" else size
     return f"verify: {verdict.verdict.upper()} {verdict.model}{parameters}{size}  {verdict.seconds:.2f} s"
+
+
+def _scope(verdict: Verdict) -> list[str]:
+    """scope   every trip count"""
+    return ["scope   every trip count"] if verdict.verdict == PROVED and verdict.scope.get("trips") == "all" else []
 
 
 def _answered(verdict: Verdict) -> list[str]:
