@@ -251,16 +251,17 @@ class Search:
 
     def _at_rest(self, state: int, position: int) -> None:
         """Nothing can happen any more: the end, or a deadlock of every role that has not ended."""
-        stuck = tuple(self._unfinished(state))
+        stuck = self._unfinished(state, range(len(self.packed.roles)))
         if not stuck:
             self.result.finished = True
         elif "deadlock" not in self.result.violations and self._counts("deadlock"):
             self._deadlock(stuck, position)
 
-    def _unfinished(self, state: int) -> Iterable[int]:
-        for role, ((shift, mask, _), final) in enumerate(zip(self.packed.roles, self.packed.final, strict=True)):
-            if state >> shift & mask not in final:
-                yield role
+    def _unfinished(self, state: int, roles: Iterable[int]) -> tuple[int, ...]:
+        """Those of the roles that have not ended."""
+        packed = self.packed
+        places = ((role, state >> packed.roles[role][0] & packed.roles[role][1]) for role in roles)
+        return tuple(role for role, place in places if place not in packed.final[role])
 
     def _deadlock(self, stuck: tuple[int, ...], position: int) -> None:
         actions, takes = self._path(position)
@@ -300,10 +301,11 @@ class Search:
         everyone = (1 << len(self.packed.machine.roles)) - 1
         later = movers_surely(steps, everyone) if self.beyond else movers_later(steps, everyone, self.put_off)
         found: tuple[tuple[bool, bool], int, tuple[int, ...]] | None = None
+        still = {can: [role for role in range(everyone.bit_length()) if not can >> role & 1] for can in set(later)}
         for position, can in enumerate(later):
             if can == everyone:
                 continue
-            stuck = tuple(role for role in self._unfinished(self.order[position]) if not can >> role & 1)
+            stuck = self._unfinished(self.order[position], still[can])
             if stuck:
                 goes_on = bool(can) or self._still_lands(position)
                 if found is not None and goes_on and not any(found[0]):
