@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy, deepcopy
+
 import pytest
 
 from sm90_verify.spec.errors import SpecError
@@ -54,6 +56,14 @@ def test_state_of_no_stages_never_moves() -> None:
 def test_state_of_fewer_than_no_stages() -> None:
     with pytest.raises(SpecError, match="use 0 or more"):
         PipelineState.start(-1)
+
+
+@pytest.mark.parametrize("again", [copy, deepcopy, lambda value: deepcopy([value])[0]])
+def test_a_copy_is_the_state_itself(again) -> None:
+    state = PipelineState.start(2) + 3
+    assert again(state) is state
+    assert again(state.phase).lineage is state.lineage
+    assert again(Count(3, 8, observer=pytest.fail)).period == 8
 
 
 def test_inverted_phase_stands_for_the_phase_before() -> None:

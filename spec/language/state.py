@@ -54,6 +54,13 @@ class PipelineState:
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise SpecError(f"a pipeline state is a value: its {name} cannot be set, write `state = state + 1`")
 
+    def __copy__(self) -> PipelineState:
+        return self
+
+    def __deepcopy__(self, memo: object) -> PipelineState:
+        """Itself, as a value: a copy of its lineage would be another one."""
+        return self
+
     def __bool__(self) -> bool:
         raise SpecError("a pipeline state has no truth value: use its count, index or phase")
 
@@ -140,6 +147,9 @@ class Count:
     ) -> None:
         self.value, self.period, self.observer = value, period, observer
         self.exact = period if exact is None else exact
+
+    def __deepcopy__(self, memo: object) -> Count:
+        return self
 
     @property
     def key(self) -> tuple[int, int]:
