@@ -5,10 +5,10 @@ Elsewhere whoever can only go on because of another role is ordered after it, so
 (spec.model.accesses). Here ghosts follow the order: for each access X that could race, one bit says of each role
 whether the last X is before whatever the role does next, and one of each barrier and word whether who acquires it will
 be. X clears them all but its own; releases hand what their role knows to the barrier, waits take it over. A relaxed
-operation hands over what its role knew at its last fence, and takes over at the next one. That is the happens-before of
-the schedule, so an access that finds the bit of a conflicting one clear is a race, and if any schedule has a race, one
-of its schedules shows it there. Nothing is left out of the search of such a kernel: steps that only differ in order
-leave different bits.
+operation hands over what its role knew at its last fence, and takes over at the next one, or at the next read of that
+word that acquires. That is the happens-before of the schedule, so an access that finds the bit of a conflicting one
+clear is a race, and if any schedule has a race, one of its schedules shows it there. Nothing is left out of the search
+of such a kernel: steps that only differ in order leave different bits.
 
 Scopes: what is handed over counts only between threads that are in each other's scope; each scope and CTA of those who
 acquire has bits of its own. An operation on an mbarrier that names no scope is taken to reach whoever uses the barrier,
@@ -22,6 +22,7 @@ from typing import NamedTuple, TypeAlias
 
 from sm90_verify.spec.model.flow import meeting_of, waits_for_a_grid
 from sm90_verify.spec.model.kernel import Node, Program
+from sm90_verify.spec.model.later import EVERYWHERE, Later, acquirers, level_of, reads_of
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.proxies import Shown, shown_writes
 from sm90_verify.spec.model.variables import Variables
@@ -33,9 +34,6 @@ from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, where
 from sm90_verify.spec.ptx.memory import WIDER, Access, describe
 from sm90_verify.spec.ptx.needs import FENCED, LANDED, ORDERED, TAKEN
 from sm90_verify.spec.ptx.step import Updates, Way
-
-EVERYWHERE = len(WIDER)
-"""The level of a scope that is not named."""
 
 
 class Acquirers(NamedTuple):
@@ -59,11 +57,8 @@ class Causality:
         mine = (Tracked(one.role, one.access) for one in self.shown)
         self.tracked = tuple(dict.fromkeys((*self.tracked, *mine)))
         self.all = (*self.tracked, *(Tracked(one.role, one.access) for one in self.shown))
-        fences = {
-            program.name: [each for node in program.nodes if isinstance(each := node.operation, op.ThreadFence)]
-            for program in self.programs
-        }
-        self.fences = {role: sorted(set(map(level_of, found))) for role, found in fences.items()}
+        self.later = {program.name: acquirers(program) for program in self.programs}
+        self.fences = {role: [one.level for one in found if not one.word] for role, found in self.later.items()}
         fencing = [(role, level) for role, levels in self.fences.items() for level in levels]
         self.known = {p.name: self._bits(f"{{}} is before what {p.name} does next", p.name) for p in self.programs}
         self.fenced = {
@@ -71,8 +66,9 @@ class Causality:
             for role, level in fencing
         }
         self.read = {
-            (role, level): self._bits(f"{{}} is before what a fence.{WIDER[level]} of {role} acquires", role, start=0)
-            for role, level in fencing
+            (role, one): self._bits(f"{{}} is before what {one} of {role} acquires", role, start=0)
+            for role, found in self.later.items()
+            for one in found
         }
         self.rows = self._rows()
         self.open = {key: self._bits(f"{{}} is handed to {key[0]}", of=key[0], start=0) for key in self._completing()}
@@ -101,7 +97,7 @@ class Causality:
         for program, _, node in self.v.nodes():
             name, level = self._acquired(program, node)
             if name:
-                levels = (level, *(min(level, fence) for fence in self.fences[program.name]))
+                levels = (level, *(min(level, one.level) for one in self._later(program, name)))
                 rows.setdefault(name, {}).update((Acquirers(program.me.number, one), None) for one in levels)
         return {name: list(found) for name, found in rows.items()}
 
@@ -125,9 +121,9 @@ class Causality:
         """What an operation takes over from, whether at once or at the next fence, and how far its scope reaches."""
         effects = effects_of(node.operation)
         if effects.waits is not None:
-            return effects.waits.barrier, _level(effects.waits.scope)
-        if isinstance(effects.word, op.WordLoad | op.Spin | op.Atom):
-            return effects.word.access.object, _level(effects.word.order.scope)
+            return effects.waits.barrier, level_of(effects.waits.scope)
+        if (word := reads_of(node.operation)) is not None:
+            return word.access.object, level_of(word.order.scope)
         if effects.meets is not None:
             return meeting_of(program, node.operation) or "", EVERYWHERE
         return "", 0
@@ -151,7 +147,7 @@ class Causality:
         if way.answer is not False and effects.meets is None:
             self._take_over(program, node, changes, at_once=_acquires(effects.waits, effects.word))
         if isinstance(node.operation, op.ThreadFence):
-            self._fence(program.name, level_of(node.operation), changes)
+            self._fence(program.name, level_of(node.operation.scope), changes)
         self._show(program.name, effects, changes)
         if waits_for_a_grid(program, node.operation, self.v.kernel.launch):
             changes.update((self.known[program.name][index].name, TRUE) for index in self._of_the_first_grid())
@@ -202,16 +198,27 @@ class Causality:
         name, level = self._acquired(program, node)
         into = [(level, self.known[program.name])]
         if not at_once:
-            into = [(min(level, one), self.read[program.name, one]) for one in self.fences[program.name]]
+            later = self._later(program, name)
+            into = [(min(level, one.level), self.read[program.name, one]) for one in later]
+        elif (again := Later(name, level)) in self.later[program.name]:
+            self._acquire(program.name, again, changes)
         for reach, ours in into:
             bits = self.public.get((name, Acquirers(program.me.number, reach)), ())
             for mine, theirs in zip(ours, bits, strict=bool(bits)):
                 changes[mine.name] = _now(mine, changes) | _now(theirs, changes)
 
+    def _later(self, program: Program, name: str) -> list[Later]:
+        """What acquires later in a role what it reads there without acquiring it."""
+        return [one for one in self.later[program.name] if one.word in ("", name)]
+
+    def _acquire(self, role: str, later: Later, changes: dict[str, Expr]) -> None:
+        """Of what the role has read, what that acquires."""
+        for known, read in zip(self.known[role], self.read[role, later], strict=True):
+            changes[known.name] = _now(known, changes) | _now(read, changes)
+
     def _fence(self, role: str, level: int, changes: dict[str, Expr]) -> None:
         """A fence acquires what its scope reaches, and is one of every narrower scope too."""
-        for known, read in zip(self.known[role], self.read[role, level], strict=True):
-            changes[known.name] = _now(known, changes) | _now(read, changes)
+        self._acquire(role, Later("", level), changes)
         for narrower in (one for one in self.fences[role] if one <= level):
             for known, fenced in zip(self.known[role], self.fenced[role, narrower], strict=True):
                 changes[fenced.name] = _now(known, changes)
@@ -231,9 +238,9 @@ class Causality:
         strong = effects.orders == "release"
         level = EVERYWHERE
         if isinstance(effects.signal, op.Arrive):
-            level = _level(effects.signal.scope)
+            level = level_of(effects.signal.scope)
         elif effects.word is not None:
-            level = _level(effects.word.order.scope)
+            level = level_of(effects.word.order.scope)
 
         def given(row: Acquirers) -> Bits:
             distance = self.v.kernel.launch.distance(row.cta, program.me.number)
@@ -269,7 +276,7 @@ class Causality:
         """
         name, weak = word.access.object, word.order.sem == "weak"
         swaps = self.v.words[name] == word.compare if isinstance(word, op.Atom) and word.kind == "cas" else TRUE
-        mine = Acquirers(program.me.number, _level(word.order.scope))
+        mine = Acquirers(program.me.number, level_of(word.order.scope))
         before = {row: [_now(bit, changes) for bit in self.public[name, row]] for row in self.rows.get(name, ())}
         for row, bits in before.items():
             more = list(given(row))
@@ -340,11 +347,3 @@ def _acquires(waits: op.Wait | None, word: op.OnWord | None) -> bool:
     if waits is not None:
         return waits.sem == "acquire"
     return word is not None and acquires(word.order)
-
-
-def _level(scope: op.AnyScope) -> int:
-    return WIDER.index(scope) if scope else EVERYWHERE
-
-
-def level_of(fence: op.ThreadFence) -> int:
-    return _level(fence.scope)

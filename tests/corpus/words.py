@@ -211,6 +211,37 @@ class PassedOn(Pipeline):
         yield self.data.read(tag="result")
 
 
+class ReadAgain(Pipeline):
+    """A flag is found raised by a relaxed read, and then read again by one that acquires. That may find what another
+    role has written since; it acquires what the first read has found all the same (8.8, acquire patterns).
+
+    again: which word is read. sem: how.
+    """
+
+    cluster = "2x1"
+    again = 0
+    sem = "acquire"
+    flag = word(values=3, slots=2)
+    data = tile(bytes=64, space="global")
+
+    @role(warps=1, ctas=(0,))
+    def writer(self):
+        yield self.data.write(tag="result")
+        yield self.flag[0].st(1, sem="release")
+
+    @role(warps=1, ctas=(0,))
+    def other(self):
+        yield self.flag[1].spin(equals=1)
+        yield self.flag[0].st(2)
+
+    @role(warps=1, ctas=(1,))
+    def reader(self):
+        yield self.flag[0].spin(equals=1, sem="relaxed")
+        yield self.flag[1].st(1)
+        yield self.flag[self.again].ld(sem=self.sem)
+        yield self.data.read(tag="result")
+
+
 class FailingSwap(Pipeline):
     """A compare-and-swap that fails writes nothing, so that it releases nothing either."""
 
@@ -305,6 +336,8 @@ CASES = [
     ("flag taken back", Polls(takes_back=True), {"deadlock": "consumer"}, (Polls(),)),
     ("passed on too near", PassedOn(again="counted", scope="cta"), {"race": "data"}, (PassedOn(again="counted"),)),
     ("passed on by a store", PassedOn(again="stored"), {"race": "data"}, (PassedOn(), PassedOn(again="counted"))),
+    ("read again without acquiring", ReadAgain(sem="relaxed"), {"race": "data"}, (ReadAgain(),)),
+    ("another word read again", ReadAgain(again=1), {"race": "data"}, (ReadAgain(),)),
     ("swap that fails", FailingSwap(), {"race": "data"}, (FailingSwap(compare=0),)),
     (
         "dispatch word behind a relaxed flag",
