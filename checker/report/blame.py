@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
+from sm90_verify.report.handed_on import WIDER, lost_at
 from sm90_verify.result import Trace, TraceStep
-
-_WIDER = ("cta", "cluster", "gpu", "sys")
 
 
 def guilty_step(trace: Trace) -> int | None:
@@ -50,25 +49,14 @@ def guilty_step(trace: Trace) -> int | None:
 
 
 def _too_near(trace: Trace, other: int | None) -> int | None:
-    """Of two strong accesses that race, the one of the narrower scope. Of others, the wait by which the last role has
-    come there, if it acquires nothing and the signal of the other role that it is for has released.
+    """Of two strong accesses that race, the one of the narrower scope. Of others, what hands less on than all on the
+    way from the one to the other.
     """
     last = len(trace.steps) - 1
     scopes = re.findall(r"the atomic \.(\w+) ", trace.because)
     if len(scopes) == 2 and scopes[0] != scopes[1]:
-        return last if _WIDER.index(scopes[0]) < _WIDER.index(scopes[1]) else other
-    for mine in range(last - 1, -1 if other is None else other, -1):
-        if other is not None and trace.steps[mine].role == trace.steps[last].role:
-            given = _signals_of(trace, trace.steps[other].role, other + 1, mine)
-            for_it = [trace.steps[one].op for one in given if _shares(trace, one, mine)]
-            if for_it:
-                acquires = ".relaxed" not in trace.steps[mine].op
-                return None if acquires or any(".relaxed" in one for one in for_it) else mine
-    return None
-
-
-def _shares(trace: Trace, one: int, other: int) -> bool:
-    return bool(_objects(trace.steps[one]) & _objects(trace.steps[other]))
+        return last if WIDER.index(scopes[0]) < WIDER.index(scopes[1]) else other
+    return None if other is None else lost_at(trace.steps, other)
 
 
 def _signals_of(trace: Trace, role: str, start: int, stop: int) -> list[int]:
