@@ -163,7 +163,11 @@ MISTAKES = (
         last_stages=1,
     ),
     split_k("a relaxed lock", drop("yield self.fence_acq_rel()"), drop("if self.fences"), finds=("race", "red(")),
-    split_k("a fence for the CTA", put("self.fence_acq_rel()", 'self.fence_acq_rel("cta")'), finds=("race", "red(")),
+    split_k(
+        "a fence for the CTA",
+        put("self.fence_acq_rel()", 'self.fence_acq_rel("cta")'),
+        finds=("race", 'fence_acq_rel("cta")'),
+    ),
     split_k("a look that acquires nothing", LAST_LOOK, finds=("race", "sums.read()"), last=True),
     split_k("the lock counts twice", put('"add", self', '"add", 2 * self'), finds=("deadlock", "spin(equals=before")),
     split_k(
