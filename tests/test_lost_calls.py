@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -208,3 +209,24 @@ def test_a_call_that_does_not_is_refused_with_its_line(pipeline, name):
     assert f"`{name}(...)` is called" in str(refused.value)
     line = refused.value.where.line
     assert Path(__file__).read_text(encoding="utf-8").splitlines()[line - 1].count(f"{name}(") == 1
+
+
+def test_nothing_is_computed_to_find_out_what_is_called():
+    """Where a role never calls it, it need not even be there."""
+
+    class Lazy(Pipeline):
+        full = barrier(arrivals=1)
+
+        @functools.cached_property
+        def computed(self):
+            raise ValueError
+
+        @role(warps=1)
+        def one(self, me):
+            if not me.leader:
+                self.computed.help()
+                self.nowhere()
+                self.full[0].nowhere()
+            yield self.full[0].arrive()
+
+    assert check(Lazy()).verdict == PROVED

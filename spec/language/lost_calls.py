@@ -93,9 +93,13 @@ class _Text:
         if not isinstance(node, ast.Attribute):
             return None
         of = self.meaning(node.value)
-        if of is None or (type(of) is not super and isinstance(inspect.getattr_static(of, node.attr, None), property)):
+        if of is None:
             return None
-        return getattr(of, node.attr, None)
+        if type(of) is super:
+            return getattr(of, node.attr, None)
+        found = inspect.getattr_static(of, node.attr, None)
+        computed = hasattr(type(found), "__get__") and not isinstance(found, FunctionType | staticmethod | classmethod)
+        return None if found is None or computed else getattr(of, node.attr)
 
     def _local(self, name: str) -> object:
         """What a variable is that is assigned once, or a function in it."""
