@@ -164,7 +164,7 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
 @pytest.mark.parametrize(("mistake", "hint"), MISTAKES, ids=lambda value: getattr(value, "__name__", ""))
 def test_mistake_is_told_in_one_line(mistake: Callable[[], None], hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_LOCATIONS", 1000)
-    monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_TURNS", 200)
+    monkeypatch.setattr("sm90_verify.spec.language.turns.MAX_TURNS", 200)
     told_in_one_line(mistake, hint)
 
 
@@ -233,5 +233,5 @@ def test_a_loop_whose_number_has_a_long_period_comes_back_late(monkeypatch: pyte
                 if k % 16 == 15:
                     yield self.empty[0].arrive()
 
-    monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_TURNS", 8)
+    monkeypatch.setattr("sm90_verify.spec.language.turns.MAX_TURNS", 8)
     assert any(node.operation == Right().empty[0].arrive() for node in trace(Right()).programs[-1].nodes)

@@ -102,7 +102,7 @@ def test_polls_of_two_barriers_need_a_loop_that_closes(monkeypatch: pytest.Monke
                 for stage in (0, 1):
                     seen[stage] = seen[stage] or (yield self.full[stage].test_wait(0))
 
-    monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_STEPS", 20_000)
+    monkeypatch.setattr("sm90_verify.spec.language.course.MAX_STEPS", 20_000)
     if forever:
         trace(Polls(stages=2))
         return

@@ -80,7 +80,7 @@ WHATS = {
 def test_what_a_for_goes_through_is_not_forgotten(what, monkeypatch):
     """Refused, or right: it stops to release after 40 iterations, or ends, and the producer waits for ever."""
     monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_LOCATIONS", 400)
-    monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_STEPS", 20_000)
+    monkeypatch.setattr("sm90_verify.spec.language.course.MAX_STEPS", 20_000)
     try:
         result = check(Hidden(what=what), limit=100_000)
     except SpecError as error:
@@ -148,7 +148,7 @@ class Caught(Pipeline):
 
 
 def test_an_exception_that_is_handled_is_not_forgotten(monkeypatch):
-    monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_STEPS", 2_000)
+    monkeypatch.setattr("sm90_verify.spec.language.course.MAX_STEPS", 2_000)
     try:
         assert check(Caught()).verdict == VIOLATED
     except SpecError as error:
@@ -221,6 +221,6 @@ def test_a_generator_that_runs_or_is_over_shows_nothing():
 
 def test_another_python_goes_on_as_before(monkeypatch):
     monkeypatch.setattr("sm90_verify.spec.language.stack.READABLE", ())
-    monkeypatch.setattr("sm90_verify.spec.language.role_walk.MAX_STEPS", 2_000)
+    monkeypatch.setattr("sm90_verify.spec.language.course.MAX_STEPS", 2_000)
     with pytest.raises(SpecError, match=r"branches on and on.*self\.forever.*cannot be read by this version of Python"):
         check(Poll())

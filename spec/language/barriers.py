@@ -11,6 +11,8 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access
 from sm90_verify.spec.ptx.phase import Phase
 
+_WAIT_SEMS, _ARRIVE_SEMS, _SCOPES = get_args(op.WaitSem), get_args(op.ArriveSem), get_args(op.AnyScope)
+
 
 class Barrier:
     """One mbarrier, as a role sees it: each method gives an operation to yield."""
@@ -62,7 +64,7 @@ class Barrier:
     def _wait(
         self, phase: int | Phase | op.Token, kind: op.WaitKind, sem: op.WaitSem, scope: op.AnyScope
     ) -> op.Operation:
-        sem, scope = one_of(sem, get_args(op.WaitSem), "sem"), one_of(scope, get_args(op.AnyScope), "a scope")
+        sem, scope = one_of(sem, _WAIT_SEMS, "sem"), one_of(scope, _SCOPES, "a scope")
         return self._new(op.Wait(self.name, self._phase(phase), kind, self._target >= 0, sem, scope))
 
     def arrive(
@@ -80,7 +82,7 @@ class Barrier:
         gives no token. sem: "relaxed" orders no access of the role before it. scope: "cta", "cluster", "gpu" or "sys";
         one that is not named is taken to reach whoever waits.
         """
-        sem, scope = one_of(sem, get_args(op.ArriveSem), "sem"), one_of(scope, get_args(op.AnyScope), "a scope")
+        sem, scope = one_of(sem, _ARRIVE_SEMS, "sem"), one_of(scope, _SCOPES, "a scope")
         first, *more = [self] if ctas is None else [self.on(cta) for cta in _several(ctas)]
         also = tuple((one.name, one._target) for one in more)
         return self._new(op.Arrive(first.name, arrivals(count), cta=first._target, sem=sem, scope=scope, also=also))

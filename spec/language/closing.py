@@ -11,7 +11,7 @@ somebody does after a loop was closed without them, the role is traced again.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import FrameType
 from typing import Any, NoReturn, TypeAlias
 
@@ -19,7 +19,8 @@ from sm90_verify.spec.errors import Source
 from sm90_verify.spec.language.ghost import FAR, NO_LAP, Ghost, Unfollowed, laps_at, unfollowed
 from sm90_verify.spec.language.places import Watcher
 from sm90_verify.spec.language.snapshot import Frames, Snapshot, Unreadable, stages_of
-from sm90_verify.spec.language.state import LAPS
+from sm90_verify.spec.language.standing import Asked
+from sm90_verify.spec.language.state import LAPS, PipelineState
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.phase import EXACT, Lineage, Phase
 
@@ -43,7 +44,9 @@ class Closing:
     counted: whether the number of an iteration is asked for. numbered: by stages, how closely those of states are.
     laps: by barrier, how far states are followed that have not waited there, see Ghost.key. skipping: where the machine
     follows them, see Ghost; exact: where it would not know. phases: see Ghost.counted. places: by key, the place, and
-    by how many phases the role moves on before it. unread: what could not be read where the role had yielded.
+    by how many phases the role moves on before it. unread: what could not be read where the role had yielded. states:
+    those that were on its stack when it was looked at last where it had yielded. readable: it could be in all of this
+    run.
     """
 
     def __init__(self, watch: Watcher | None) -> None:
@@ -56,11 +59,30 @@ class Closing:
         self.phases: dict[str, int] = {}
         self.places: dict[Hashable, tuple[int, Moved]] = {}
         self.unread: Unreadable | None = None
+        self.states: tuple[PipelineState | Phase, ...] = ()
+        self.readable = True
         self._asked: dict[tuple[Lineage, int], None] = {}
 
     def begin(self) -> None:
         """Called before each run of the role."""
-        self._asked = {}
+        self._asked, self.readable = {}, True
+
+    @property
+    def why_open(self) -> str:
+        """What kept loops that are not the language's own from being closed, to be added to what is wrong."""
+        return f"; {self.unread.what}" if self.unread is not None else ""
+
+    @property
+    def asked(self) -> Asked:
+        """How closely somebody has looked at the states, since they were looked at here."""
+        return {(lineage, stages): lineage.asked for lineage, stages in self._asked}
+
+    def asked_again(self, asked: Asked, lineages: Mapping[Lineage, Lineage]) -> None:
+        """As it was in another run, where these lineages have others in their place."""
+        for (lineage, stages), closely in asked.items():
+            now = lineages.get(lineage, lineage)
+            now.asked = closely
+            self._asked[now, stages] = None
 
     def of_head(self, frame: FrameType, tokens: dict[str, op.Token], ghost: Ghost) -> tuple[Frames, Hashable]:
         """What the future depends on where a role is in an iterator of its own, which `frame` has asked for more."""
@@ -71,12 +93,26 @@ class Closing:
         self, generator: Any, operation: op.Operation, place: Source, tokens: dict[str, op.Token], ghost: Ghost
     ) -> Hashable:
         """The same where a role has yielded an operation; None if something on its stack cannot be read."""
+        snapshot, stack = self._suspended(generator, operation, place, tokens)
+        return None if stack is None else (*stack, self._states(snapshot, ghost))
+
+    def states_of(
+        self, generator: Any, operation: op.Operation, place: Source, tokens: dict[str, op.Token]
+    ) -> Sequence[PipelineState | Phase]:
+        """Those on the stack of a role that has yielded, in order."""
+        return self._suspended(generator, operation, place, tokens)[0].states
+
+    def _suspended(
+        self, generator: Any, operation: op.Operation, place: Source, tokens: dict[str, op.Token]
+    ) -> tuple[Snapshot, tuple[Hashable, Hashable] | None]:
         snapshot = Snapshot(self.numbered, self.counted, tokens, self.held, suspended=True)
         try:
-            return snapshot.of_suspended(generator), snapshot.of_value(operation, place), self._states(snapshot, ghost)
+            stack = snapshot.of_suspended(generator), snapshot.of_value(operation, place)
         except Unreadable as error:
-            self.unread = error
-            return None
+            self.unread, self.readable = error, False
+            return snapshot, None
+        self.states = tuple(snapshot.states)
+        return snapshot, stack
 
     def _states(self, snapshot: Snapshot, ghost: Ghost) -> Hashable:
         self.look_again()

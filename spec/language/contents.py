@@ -12,7 +12,7 @@ import re
 import sys
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
-from functools import _lru_cache_wrapper, cached_property, partial
+from functools import _lru_cache_wrapper, cache, cached_property, partial
 from types import (
     BuiltinFunctionType,
     ClassMethodDescriptorType,
@@ -100,6 +100,7 @@ def is_product(file: str) -> bool:
     return file.startswith(_FOLDERS)
 
 
+@cache
 def is_library(file: str) -> bool:
     """Whether a file is Python's own, or of a package that is installed."""
     return file.startswith((_LIBRARY, "<frozen")) or re.search(r"[/\\](site|dist)-packages[/\\]", file) is not None

@@ -13,7 +13,6 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.state import LAPS, PipelineState
 from sm90_verify.spec.model.kernel import SKIPPED
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.phase import Lineage, Phase, phases_ahead
 
 K = TypeVar("K")
@@ -32,13 +31,12 @@ def answer_of(operation: op.Operation, answer: Hashable) -> Hashable:
     """The value of the yield of an operation: an option of a choice, the tag of what a read finds, the token of an
     arrival, or the answer itself.
     """
-    effects = effects_of(operation)
-    if effects.chooses is not None:
-        return effects.chooses.options[int(str(answer))]
-    if effects.finds is not None:
-        return effects.finds.tags[int(str(answer))]
-    if isinstance(effects.signal, op.Arrive):
-        return None if effects.signal.also else op.Token(effects.signal.barrier)
+    if isinstance(operation, op.Choose):
+        return operation.options[int(str(answer))]
+    if isinstance(operation, op.Find):
+        return operation.tags[int(str(answer))]
+    if isinstance(operation, op.Arrive):
+        return None if operation.also else op.Token(operation.barrier)
     return answer
 
 
@@ -81,6 +79,21 @@ class Ghost:
         self.loose: set[tuple[Lineage, str | None]] = set()
         self.low: dict[tuple[Lineage, str], tuple[int, int]] = {}
         self.keyed: frozenset[str] = frozenset()
+
+    def again(self, lineages: Mapping[Lineage, Lineage]) -> Ghost:
+        """The same of another run, where these lineages have others in their place."""
+        now = Ghost(self.skipping, self.counted)
+        now.begun, now.chosen, now.keyed = self.begun, self.chosen, self.keyed
+        now.moved, now.observed = dict(self.moved), dict(self.observed)
+        if self.looked_at is not None:
+            now.looked_at = frozenset(lineages.get(one, one) for one in self.looked_at)
+        now.numbers = {lineages.get(one, one): number for one, number in self.numbers.items()}
+        now.at = {lineages.get(one, one): lap for one, lap in self.at.items()}
+        now.recent = {lineages.get(one, one): lap for one, lap in self.recent.items()}
+        now.rebase = {(lineages.get(one, one), barrier): base for (one, barrier), base in self.rebase.items()}
+        now.low = {(lineages.get(one, one), barrier): low for (one, barrier), low in self.low.items()}
+        now.loose = {(lineages.get(one, one), barrier) for one, barrier in self.loose}
+        return now
 
     def target(self, wait: op.Wait) -> int:
         """The number of the phase that a wait is meant for, -1 being the one before the first.

@@ -200,6 +200,9 @@ def accumulating(
     return op.Touch("mma", reads, tags, commit, as_write(tile.access, "async"), plain_tag(tile.tag))
 
 
+_INDICES = (PipelineState, Count, int)
+
+
 class Array:
     """The slots of a declaration: index it with a PipelineState, a count reduced by %, or a plain number."""
 
@@ -216,7 +219,7 @@ class Array:
         self.name, self.slots, self._get, self._kind, self.bytes = name, slots, get, kind, bytes
 
     def __getitem__(self, at: int | PipelineState) -> Any:
-        if not isinstance(at, PipelineState | Count | int):
+        if not isinstance(at, _INDICES):
             raise SpecError(f"{self.name}[{at!r}]: index it with a pipeline state or a number")
         index = at.index if isinstance(at, PipelineState) else at.__index__()
         tag = at.tag if isinstance(at, PipelineState) and self.bytes else None

@@ -195,6 +195,7 @@ def _array(
 
     if isinstance(declaration, BarrierDeclaration):
 
+        @cache
         def barrier_on(index: int, cta: int) -> Barrier:
             region = place(index, cta)
             write = region.access(write=True) if region.object in crowded else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import cache
 from types import FrameType, GeneratorType
 from typing import Any, Protocol
@@ -53,31 +54,7 @@ def next_within(generator: Any, send: Any, where: Source, watch: Watcher | None 
     """generator.send, that gives up on a role that runs on without yielding; None where it ends. Other exceptions,
     and SystemExit, become SpecErrors. where: the role's declaration. watch: None for a role of the library.
     """
-    lines = 0
-    known = {} if watch is None else watch.counted
-
-    def called(frame: FrameType, event: str, _: Any) -> Any:
-        counted = known.get(id(frame.f_code))
-        if counted is None and watch is not None:
-            counted = watch.called(frame)
-        if not counted:
-            return None
-        frame.f_trace_opcodes = counted == OPCODES
-        return count_lines(frame, event, _)
-
-    def count_lines(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal lines
-        lines += 1
-        if lines > MAX_LINES_BETWEEN_YIELDS:
-            raise SpecError(
-                "the role runs on and on without yielding: yield an operation in the loop", user_place(frame, where)
-            )
-        return count_lines
-
-    def learn(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and watch is not None:
-            watch.called(frame)
-
+    called, learn = (None, None) if watch is None else _followed(watch, where)
     tracing, profiling = sys.gettrace(), sys.getprofile()
     if tracing is None and watch is not None:
         sys.settrace(called)
@@ -104,6 +81,35 @@ def next_within(generator: Any, send: Any, where: Source, watch: Watcher | None 
 
 BELOW = next_within.__code__
 """What runs a role: its frame is below all of the role's own."""
+
+
+def _followed(watch: Watcher, where: Source) -> tuple[Callable[..., Any], Callable[..., None]]:
+    """What is called for each function that a role calls: one that counts its lines, and one that learns its code."""
+    lines, known = 0, watch.counted
+
+    def called(frame: FrameType, event: str, _: Any) -> Any:
+        counted = known.get(id(frame.f_code))
+        if counted is None:
+            counted = watch.called(frame)
+        if not counted:
+            return None
+        frame.f_trace_opcodes = counted == OPCODES
+        return count_lines(frame, event, _)
+
+    def count_lines(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal lines
+        lines += 1
+        if lines > MAX_LINES_BETWEEN_YIELDS:
+            raise SpecError(
+                "the role runs on and on without yielding: yield an operation in the loop", user_place(frame, where)
+            )
+        return count_lines
+
+    def learn(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            watch.called(frame)
+
+    return called, learn
 
 
 def user_place(frame: FrameType | None, default: Source) -> Source:

@@ -67,7 +67,9 @@ class Watch:
         self._codes: list[CodeType] = []
         self._names: set[str] = set()
         self._done: dict[int, object] = {}
-        self._kept: list[tuple[str, Any, Flat, str]] = []
+        self._kept: list[_Kept] = []
+        self._apart: list[_Kept] = []  # of these, all but the variables of modules
+        self._variables: dict[int, tuple[dict[str, Any], dict[str, object]]] = {}
         self._lazy: list[tuple[dict[str, object], tuple[str, ...]]] = []
         self._unseen: dict[str, tuple[str, object]] = {}
         self._heads: list[tuple[weakref.ref[Any], Source]] = []
@@ -113,7 +115,15 @@ class Watch:
     def _keep(self, reader: Reader, label: str) -> Flat:
         before = reader.read()
         self._kept.append((*reader, before, label))
+        self._apart.append(self._kept[-1])
         return before
+
+    def _keep_variables(self, where: dict[str, Any], names: tuple[str, ...], label: str) -> None:
+        """Those of a module; many functions name the same."""
+        self._keep(Reader(CALLED, _variables(where, names)), label)
+        first = self._variables.setdefault(id(where), (where, {}))[1]
+        if all(first.setdefault(name, where.get(name)) is where.get(name) for name in names):
+            self._apart.pop()
 
     def _learn(self, code: CodeType, variables: dict[str, Any]) -> int:
         follow = NOTHING if is_product(code.co_filename) else LINES
@@ -130,7 +140,7 @@ class Watch:
             self._unknown(value, label, None)
         names = tuple(variables) if told.intersection(EVERYTHING) else code.co_names
         for where in (variables, vars(builtins)):
-            self._keep(Reader(CALLED, _variables(where, names)), "")
+            self._keep_variables(where, names, "")
         imported = _imported(code)
         for name in names:
             if name in variables or name in imported:
@@ -145,7 +155,7 @@ class Watch:
         """A variable of the module; and of another module what the code may mean of it."""
         self.add(value, name, (code, name, ""))
         if isinstance(value, ModuleType) and not is_product(getattr(value, "__file__", None) or ""):
-            self._keep(Reader(CALLED, _variables(vars(value), code.co_names)), name)
+            self._keep_variables(vars(value), code.co_names, name)
             for part in sorted({*code.co_names} & vars(value).keys() - {"modules", "stdout", "stderr"}):
                 self.add(vars(value)[part], f"{name}.{part}", (code, name, part))
 
@@ -190,7 +200,10 @@ class Watch:
         for variables, names in self._lazy:
             for name in names:
                 self.add(variables.get(name), name)
-        for how, of, before, label in self._kept:
+        as_before = all(
+            all(map(is_, map(where.get, known), known.values())) for where, known in self._variables.values()
+        )
+        for how, of, before, label in self._apart if as_before else self._kept:
             if how is NAMED:  # as Reader.read does, without a call
                 now: Flat = (*of, *of.values())
             else:
@@ -240,6 +253,8 @@ class Watch:
         return None
 
 
+_Kept: TypeAlias = tuple[str, Any, Flat, str]
+"""What a Reader has read, and what that is called."""
 _Named: TypeAlias = tuple[CodeType, str, str]
 """The code, the variable of its module, and what it means of that if it is another module."""
 _WRITE = "write `for k in self.loop():` and keep what else changes in variables"

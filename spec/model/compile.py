@@ -180,13 +180,13 @@ class _Compiler:
         self, program: Program, node: Node, at: int, entrance: int, ways: Iterable[Way], prefix: str = ""
     ) -> None:
         what, thing = words_of(node)
+        accesses = [] if prefix else list(self.unmet.by_accesses(program, node))
         for way in self.signals.moving(program.name, node, ways):
             target = at if way.kind == "stays" else node.successors.get(way.answer)
             target = entrance if way.kind == "enters" else target
             if target is None or is_false(way.guard):
                 continue
             op_text = f"{prefix}{what}" + (f": {way.label}" if way.label else "")
-            accesses = list(self.unmet.by_accesses(program, node)) if not prefix else []
             checks = (*(check_of(part, thing) for part in way.illegal if not is_false(part.when)), *accesses)
             order = () if self.causality is None else self.causality.after(program, node, way, leaving=bool(prefix))
             self.actions.append(

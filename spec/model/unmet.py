@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from sm90_verify.spec.model.accesses import (
     Bystander,
+    Flight,
     fence_checks,
     in_locations,
     live_checks,
@@ -47,6 +49,15 @@ from sm90_verify.spec.ptx.needs import (
 from sm90_verify.spec.ptx.step import Illegal
 
 
+class _Around(NamedTuple):
+    """What else there is: other roles, copies in flight, and bits of writes."""
+
+    others: list[Bystander]
+    flights: list[Flight]
+    bare: Bare
+    edited: Edited
+
+
 class Unmet:
     """The needs of the operations of one kernel. bystanders: each role as others see it; gone: by the home of a CTA,
     all its roles have ended.
@@ -62,6 +73,8 @@ class Unmet:
         self.v, self.kernel, self.bystanders, self.gone, self.causality = v, v.kernel, bystanders, gone, causality
         late_ones = (one for _, _, node in v.nodes() for one in late(node.operation))
         fences = any("accesses" in effects_of(node.operation).shows for _, _, node in v.nodes())
+        self._shared = {program.name: self._around(program) for program in self.v.programs}
+        self._not_shown: dict[tuple[str, str, bool], Expr] = {}
         self.unfollowed = () if causality is None or not fences else tuple(dict.fromkeys(late_ones))
 
     def by_signals(self, program: Program, signals: Iterable[op.Signal]) -> Iterator[Illegal]:
@@ -114,16 +127,9 @@ class Unmet:
 
     def by_accesses(self, program: Program, node: Node) -> Iterator[Check]:
         """What the accesses that begin there must not meet."""
-        role, effects, others = program.name, effects_of(node.operation), self._others(program)
+        role, effects = program.name, effects_of(node.operation)
         kinds = {access: key for key, _ in effects.lands for access in key.accesses}
-        others, ended = self._in_and_before(program, others)
-        mine = self.kernel.launch.grid_of(program.me.number)
-        over = [one for one in self.v.flights if one.grid is not None and one.grid < mine]
-        flights = (
-            self.v.flights if not over else [one for one in self.v.flights if one.grid is None or one.grid >= mine]
-        )
-        bare, edited = self._of_grids(program, before=False)
-        bare_before, edited_before = self._of_grids(program, before=True)
+        (others, flights, bare, edited), (ended, over, bare_before, edited_before) = self._shared[role]
         for access in effects.accesses:
             if self.causality is not None:
                 finds = not access.write and access.value is not None and not reads_its_own(program, node)
@@ -176,20 +182,20 @@ class Unmet:
     def _others(self, program: Program) -> list[Bystander]:
         return [other for name, other in self.bystanders.items() if name != program.name]
 
-    def _in_and_before(self, program: Program, others: list[Bystander]) -> tuple[list[Bystander], list[Bystander]]:
-        """Those of the role's own grid or a later one, and those of the grid before."""
-        grid_of = self.kernel.launch.grid_of
-        grids = {other.name: grid_of(other.me.number) for other in self.v.programs}
-        before = [other for other in others if grids[other.name] < grids[program.name]]
-        return [other for other in others if other not in before], before
+    def _around(self, program: Program) -> tuple[_Around, _Around]:
+        """What a role meets of its own grid or a later one, and of the grid before."""
+        grids = {other.name: self.kernel.launch.grid_of(other.me.number) for other in self.v.programs}
+        mine = grids[program.name]
 
-    def _of_grids(self, program: Program, *, before: bool) -> tuple[Bare, Edited]:
-        """The bits of the writes of the role's own grid or a later one, or of those of the grid before."""
-        grid_of = self.kernel.launch.grid_of
-        mine = grid_of(program.me.number)
-        grids = {other.name: grid_of(other.me.number) for other in self.v.programs}
-        bare = {key: bit for key, bit in self.v.bare.items() if (grids[key[0]] < mine) == before}
-        return bare, {key: field for key, field in self.v.edited.items() if (grids[key[0]] < mine) == before}
+        def around(before: bool) -> _Around:
+            return _Around(
+                [other for other in self._others(program) if (grids[other.name] < mine) == before],
+                [one for one in self.v.flights if (one.grid is not None and one.grid < mine) == before],
+                {key: bit for key, bit in self.v.bare.items() if (grids[key[0]] < mine) == before},
+                {key: field for key, field in self.v.edited.items() if (grids[key[0]] < mine) == before},
+            )
+
+        return around(before=False), around(before=True)
 
     def _unless_complete(self, checks: Iterable[Check]) -> Iterator[Check]:
         """What the grid before has done is over, and shown to everybody, once a thread has waited for it: if that is
@@ -202,10 +208,13 @@ class Unmet:
     def _elsewhere(self, program: Program, barrier: str, *, hidden: bool) -> Iterator[tuple[str, Expr]]:
         """Other roles that have initialised a barrier, and where they have not shown it to CTAs (hidden) or copies."""
         for other in self._others(program):
-            inits = [spot.held.hidden_inits if hidden else spot.held.unfenced_inits for spot in other.spots]
-            when = in_locations(other.counter, [index for index, one in enumerate(inits) if barrier in one])
-            if not is_false(when):
-                yield other.name, when
+            key = other.name, barrier, hidden
+            if key not in self._not_shown:
+                inits = [spot.held.hidden_inits if hidden else spot.held.unfenced_inits for spot in other.spots]
+                places = [index for index, one in enumerate(inits) if barrier in one]
+                self._not_shown[key] = in_locations(other.counter, places)
+            if not is_false(self._not_shown[key]):
+                yield other.name, self._not_shown[key]
 
     def _runs_over(self, bytes: int, access: Access) -> Iterator[Illegal]:
         home = next(region for region in self.kernel.layout.regions if region.object == access.object)
