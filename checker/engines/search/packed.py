@@ -80,7 +80,6 @@ class _Writer:
         self.numbers: dict[int, int] = {}
         self.tests: dict[str, str] = {}
         self.sources: dict[int, str] = {}
-        self.readings: dict[int, tuple[str, dict[str, None]]] = {}
         self.sets: dict[tuple[int, ...], str] = {}
         self.lines: list[str] = []
         self.templates: dict[str, str] = {}
@@ -160,13 +159,10 @@ class _Writer:
 
     def _reader(self, used: dict[str, None]) -> Callable[[Expr], str]:
         def read(expr: Expr) -> str:
-            known = self.readings.get(id(expr))
-            if known is None:
-                text = python_source(expr, self.names.__getitem__, self.sources, self._set)
-                fields = dict.fromkeys(self.written[short] for short in _FIELDS.findall(text))
-                known = self.readings[id(expr)] = text, fields
-            used.update(known[1])
-            return known[0]
+            text = python_source(expr, self.names.__getitem__, self.sources, self._set)
+            for short in _FIELDS.findall(text):
+                used[self.written[short]] = None
+            return text
 
         return read
 
