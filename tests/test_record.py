@@ -95,7 +95,7 @@ class Mine(Pipeline):
 """
 
 
-def test_a_recording_of_ones_own_pipeline(tmp_path):
+def test_a_recording_of_ones_own_pipeline(tmp_path, capsys):
     """It is found again by its file and class."""
     file = tmp_path / "mine.py"
     file.write_text(OWN)
@@ -106,6 +106,7 @@ def test_a_recording_of_ones_own_pipeline(tmp_path):
     (again,) = read(path)
     assert (again.model, again.file, again.parameters["rounds"]) == ("Mine", str(file), 3)
     assert main(["log", path]) == 0
+    assert again.parameters["trips"] == "all" and "every trip count" not in capsys.readouterr().out  # these runs are
 
 
 CORPUS = Path(__file__).parent / "corpus"

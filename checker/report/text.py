@@ -111,7 +111,8 @@ def _summary(verdict: Verdict) -> str:
 
 def _scope(verdict: Verdict) -> list[str]:
     """scope   every trip count"""
-    return ["scope   every trip count"] if verdict.verdict == PROVED and verdict.scope.get("trips") == "all" else []
+    every = verdict.scope.get("trips") == "all" and "runs" not in verdict.scope
+    return ["scope   every trip count"] if verdict.verdict == PROVED and every else []
 
 
 def _answered(verdict: Verdict) -> list[str]:
