@@ -174,7 +174,7 @@ def test_the_search_agrees_where_several_roles_do_the_same(one, other, copies, p
 @pytest.mark.parametrize("reduced", [False, True])
 def test_only_the_reduced_search_exchanges_roles(monkeypatch, reduced):
     asked = []
-    monkeypatch.setattr(packing, "find_groups", lambda machine: asked.append(machine) or ())
+    monkeypatch.setattr(packing, "find_groups", lambda machine, tick: asked.append(machine) or ())
     explore(compile_kernel(walk.trace(Twins())), reduced=reduced)
     assert len(asked) == reduced
 

@@ -22,6 +22,9 @@ TRACE_SECONDS = 5.0
 TICKS = 32
 """Operations that are traced or compiled between looks at the memory."""
 
+OF_NO_STATES = ("tracing", "comparing", "packing")
+"""Work that visits nothing of which a limit of states could be the bound."""
+
 
 def now() -> float:
     """Seconds on a clock that only goes on."""
@@ -63,7 +66,7 @@ class Effort:
         if self.told is not None:
             self.told(f"{what} {role}, {done} operations")
         why = self.ran_out(done % TICKS == 1)
-        if self.limit and done > self.limit and what != "tracing":
+        if self.limit and done > self.limit and what not in OF_NO_STATES:
             why = f"the limit of {self.limit} states (--limit)"
         if why:
             place = "" if where is None else f", {where}"

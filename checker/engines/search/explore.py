@@ -10,6 +10,7 @@ from sm90_verify.engines.search.exploration import Exploration, with_all
 from sm90_verify.engines.search.packed import pack
 from sm90_verify.engines.search.searching import Search
 from sm90_verify.spec.model.machine import Machine
+from sm90_verify.spec.model.tick import unheard
 
 
 def explore(
@@ -37,7 +38,8 @@ def explore(
     """
 
     def search(beyond: bool, seconds: float) -> Exploration:
-        packed = pack(machine, exchange=reduced, beyond=beyond)
+        tick = unheard if effort is None else effort.tick
+        packed = pack(machine, exchange=reduced, beyond=beyond, tick=tick)
         one = Search(packed, SearchBounds(limit, seconds, memory), stop_at_first)
         one.reduced, one.enough, one.beyond, one.stop_beyond = reduced, enough, beyond, known
         one.wanted, one.effort = frozenset(() if reduced else wanted), effort

@@ -12,18 +12,21 @@ from collections.abc import Iterator
 from itertools import chain
 
 from sm90_verify.spec.model.machine import Action, Location, Machine, Role
+from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, fields_of
 
 Sets = dict[int, frozenset[int] | None]
+SEEN = 64
+"""Expressions that are looked at between two looks at the clock."""
 
 
-def own_steps(machine: Machine) -> dict[tuple[str, int], Expr]:
+def own_steps(machine: Machine, tick: Tick = unheard) -> dict[tuple[str, int], Expr]:
     """By role and location where only such a step can be taken: when it can."""
     ways: dict[tuple[str, int], list[Action]] = {}
     for action in machine.actions:
         if action.location is not None:
             ways.setdefault((action.role, action.location), []).append(action)
-    seen = _Seen(machine)
+    seen = _Seen(machine, tick)
     found = {}
     for role in machine.roles:
         alike = seen.alike(role)
@@ -46,14 +49,16 @@ def _read(action: Action) -> Iterator[Expr]:
 class _Seen:
     """Who touches which variable, and between which locations of a role others tell a difference."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, tick: Tick) -> None:
         self.fields: dict[int, frozenset[str]] = {}
         self.touched = {role.counter: {role.name} for role in machine.roles}
         self.told: dict[str, set[frozenset[int] | None]] = {role.counter: set() for role in machine.roles}
         self.counters = {role.counter: role for role in machine.roles}
         self.sets: Sets = {}
         self.looked: set[tuple[str, int]] = set()
-        for who, expr in self._expressions(machine):
+        for number, (who, expr) in enumerate(self._expressions(machine)):
+            if number % SEEN == 0:
+                tick("comparing", who, number // SEEN, None)
             self._look(who, expr)
         for action in machine.actions:
             for name, _ in action.updates:

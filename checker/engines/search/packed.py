@@ -11,6 +11,7 @@ from sm90_verify.engines.search.read_python import python_source
 from sm90_verify.engines.search.reduction import find_reduction
 from sm90_verify.engines.search.symmetry import Interchangeable, find_groups
 from sm90_verify.spec.model.machine import Action, Check, Machine
+from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.ptx.expr import FALSE, Expr, Lit
 
 Successors = list[tuple[int, int]]
@@ -177,13 +178,13 @@ class _Writer:
         return number
 
 
-def pack(machine: Machine, *, exchange: bool = False, beyond: bool = False) -> PackedMachine:
+def pack(machine: Machine, *, exchange: bool = False, beyond: bool = False, tick: Tick = unheard) -> PackedMachine:
     """Generates and compiles the code of a machine. exchange: look for interchangeable roles. beyond: follow the steps
     that are beyond what the machine knows.
     """
     whole_machine = machine
     machine = machine.beyond() if beyond else machine
-    groups = find_groups(machine) if exchange else ()
+    groups = find_groups(machine, tick) if exchange else ()
     writer = _Writer(machine, groups)
     by_place: dict[tuple[str, int | None], list[tuple[int, Action]]] = {}
     agents: list[tuple[int, Action]] = []
@@ -192,16 +193,16 @@ def pack(machine: Machine, *, exchange: bool = False, beyond: bool = False) -> P
             agents.append((index, action))
         else:
             by_place.setdefault((action.role, action.location), []).append((index, action))
-    roles = [
-        [
-            writer.function(location.checks, by_place.get((role.name, place), []), role.counter)
-            for place, location in enumerate(role.locations)
-        ]
-        for role in machine.roles
-    ]
+    roles = []
+    for role in machine.roles:
+        functions = []
+        for place, location in enumerate(role.locations):
+            tick("packing", role.name, place, location.source)
+            functions.append(writer.function(location.checks, by_place.get((role.name, place), []), role.counter))
+        roles.append(functions)
     landing = [writer.function((), [pair]) for pair in agents]
     whole = writer.function(machine.checks, [])
-    reduction = find_reduction(machine)
+    reduction = find_reduction(machine, tick)
     prompt = [
         ["" if condition is FALSE else writer.test(condition) for condition in conditions]
         for conditions in reduction.prompt

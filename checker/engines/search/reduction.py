@@ -73,6 +73,7 @@ from sm90_verify.engines.search.own_steps import own_steps
 from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.flow import ANY
 from sm90_verify.spec.model.machine import Action, BarrierInfo, Machine, Role
+from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, all_of, any_of
 
 
@@ -89,7 +90,7 @@ class Reduction(NamedTuple):
     drained: tuple[Expr, ...]
 
 
-def find_reduction(machine: Machine) -> Reduction:
+def find_reduction(machine: Machine, tick: Tick = unheard) -> Reduction:
     """Reads off a machine what the reduced search may do."""
     if machine.of_kind("order"):
         return _none(machine)
@@ -105,7 +106,7 @@ def find_reduction(machine: Machine) -> Reduction:
             if name in plain and places[action.role][action.location].kind == "arrive":
                 gone = awaited[name] if _may_find_it_gone(action) else TRUE
                 arrivals[action.role, action.location] = current[name] & _commutes(action, plain[name]) & gone
-    own = own_steps(machine)
+    own = own_steps(machine, tick)
     prompt = tuple(_prompt_locations(machine, role, arrivals, plain, own) for role in machine.roles)
     landings = [machine.landing(action) for action in machine.actions if action.location is None]
     barriers = ["" if copy is None else copy.barrier for copy in landings]

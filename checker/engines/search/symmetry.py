@@ -21,6 +21,7 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from sm90_verify.spec.model.machine import Action, Check, Machine, Variable
+from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, fold
 
 COMMUTES = ("and", "or", "xor", "add")
@@ -49,7 +50,7 @@ class _Member(NamedTuple):
     variables: tuple[str, ...]
 
 
-def find_groups(machine: Machine) -> tuple[Interchangeable, ...]:
+def find_groups(machine: Machine, tick: Tick = unheard) -> tuple[Interchangeable, ...]:
     """The largest groups of clusters of a grid, and of roles that are in none of those, of which any two are
     interchangeable.
     """
@@ -66,7 +67,7 @@ def find_groups(machine: Machine) -> tuple[Interchangeable, ...]:
                 rename = _exchange(machine, one, other)
                 if not rename:
                     continue
-                forms = forms or _Forms(machine)
+                forms = forms or _Forms(machine, tick)
                 if forms.are_kept(rename, one, other):
                     members.append(_Member(other.roles, tuple(rename[name] for name in one.variables)))
             if members[1:]:
@@ -145,8 +146,8 @@ def _shape(variable: Variable) -> tuple[str, int, int, int]:
 class _Forms:
     """Numbers for expressions: the same for two that differ only in the order and nesting of operators that commute."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, tick: Tick) -> None:
+        self.machine, self.tick = machine, tick
         self.numbers: dict[Hashable, int] = {}
         self.parts: list[tuple[str, tuple[int, ...]]] = []
         self.by_role = {role.name: number for number, role in enumerate(machine.roles)}
@@ -179,6 +180,7 @@ class _Forms:
         ]
         others: dict[int, Hashable] = {}
         for index, action in enumerate(self.machine.actions):
+            self.tick("comparing", action.role, index, action.source)
             step = self._action(action, rename, memo)
             if action.role in self.by_role:
                 by_role[self.by_role[action.role]].append(step)
