@@ -53,7 +53,9 @@ MISTAKES = [
     (("pipeline", "--memory", "0.5"), "--memory: 0.5: use a whole number of GiB from 1 to 4096"),
     (("explain", "hang"), "no property 'hang': use one of"),
     (("epilogue", "--processes", "2"), "--processes means nothing without --frontier: leave it out, or add --frontier"),
-    (("pipeline", "-o", "/nowhere/x"), "-o /nowhere/x: No such file or directory"),
+    (("pipeline", "-o", "/nowhere/x"), "-o /nowhere/x: there is no folder /nowhere: make it, or name another file"),
+    (("spec", "nowhere.py", "-o", "/nowhere/x"), "-o /nowhere/x: there is no folder"),  # before anything is looked for
+    (("pipeline", "-o", "/"), "-o /: is a folder"),
 ]
 
 

@@ -172,6 +172,15 @@ def helper_never_run():
     compile_kernel(trace(Wrong()))
 
 
+def role_without_self():
+    class Wrong(Ring):
+        @role(warps=1)
+        def consumer(me):  # mistake
+            yield me.full.wait(0)
+
+    compile_kernel(trace(Wrong()))
+
+
 def unknown_role_parameter():
     class Wrong(Ring):
         @role(warps=1)
@@ -218,6 +227,7 @@ MISTAKES: tuple[tuple[Callable[[], None], str], ...] = (
     (state_in_a_method, "write `for _ in self.loop():`"),
     (state_in_a_default, "keep it in a local variable"),
     (helper_never_run, "write `yield from` in front of it"),
+    (role_without_self, "a role takes `self` first"),
     (unknown_role_parameter, "a role takes `at` and `me`, not state"),
     (exception_in_a_role, "IndexError"),
     (exception_in_a_helper, "ZeroDivisionError"),

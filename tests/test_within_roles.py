@@ -93,3 +93,28 @@ def test_what_all_have_read_and_one_loads_again_is_noted():
     (note,) = assumed(Refills())
     assert "between the generic-proxy read of a " in note
     assert assumed(Refills(meets=True)) == []
+
+
+class StoresAgain(Pipeline):
+    """One thread waits until its store has read the tile, and all write it again."""
+
+    meets = False
+    d = tile(bytes=4096, slots=1)
+
+    @role(warpgroups=1)
+    def epilogue(self, me: Threads):
+        for _ in self.loop():
+            yield self.d[0].write()
+            yield self.fence_proxy_async()
+            yield self.named_sync(1, 128)
+            yield self.store(self.d[0])
+            yield self.bulk_commit()
+            yield self.bulk_wait_read(0)
+            if self.meets:
+                yield self.named_sync(2, 128)
+
+
+def test_what_one_has_seen_to_be_read_all_write_again():
+    (note,) = assumed(StoresAgain())
+    assert "between the async-proxy read of d " in note and "and the generic-proxy write of d " in note
+    assert assumed(StoresAgain(meets=True)) == []

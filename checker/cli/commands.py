@@ -14,6 +14,7 @@ from sm90_verify.cli.output import Questions, finish, tell
 from sm90_verify.cli.progress import progress_line
 from sm90_verify.cli.usage import EVIDENCE, make_parser
 from sm90_verify.cli.values import UsageError
+from sm90_verify.files import must_have_a_folder
 from sm90_verify.result import Definition, Result
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def run(arguments: Sequence[str] | None) -> int:
         return 0
     if options.command is None:
         raise UsageError("which command? see verify --help")
+    if getattr(options, "output", None) and options.command != "record":
+        must_have_a_folder(options.output)
     return _COMMANDS[options.command](options)
 
 

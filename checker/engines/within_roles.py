@@ -1,8 +1,9 @@
 """What the threads of one role hand to each other: a role is one in the model, and its threads are not.
 
 A thread sees what another one has written in memory once the two have met: at a barrier of threads, or at an mbarrier
-at which all arrive before they wait. Where a role of more than one warp accesses bytes twice, and no such thing is in
-between, it may be that each thread keeps to its own part, or that the code has a barrier which the model leaves out.
+at which all arrive before they wait. That a bulk store has read its source is known to the one that has waited for its
+group alone. Where a role of more than one warp accesses bytes twice, and no such thing is in between, it may be that
+each thread keeps to its own part, or that the code has a barrier which the model leaves out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ WARP = 32
 
 
 class _Use(NamedTuple):
-    """A generic access, where it is, and whether its threads have arrived at something since."""
+    """A generic access, or one of a bulk group, and where. arrived: its threads have arrived at something since."""
 
     access: Access
     source: Source
@@ -69,9 +70,12 @@ def _pairs(program: Program) -> Iterator[tuple[_Use, Access, Source]]:
 
 
 def _needs_meeting(earlier: Access, later: Access) -> bool:
-    """What all threads have written one of them, or a copy, reads; or what they have used a copy overwrites."""
+    """What all threads have written one of them, or a copy, reads; or what they have used a copy overwrites; or what
+    one thread's copy has used all of them do.
+    """
     handed = earlier.write and not later.write
-    return later.strong is None and earlier.conflicts(later) and (handed or later.wants_fence)
+    crosses = earlier.wants_fence != later.wants_fence
+    return later.strong is None and earlier.conflicts(later) and (handed or crosses)
 
 
 def _after(
@@ -85,5 +89,7 @@ def _after(
         uses = frozenset(use for use in uses if not use.arrived)
     elif effects.meets is not None or effects.signal is not None:
         uses = frozenset(use._replace(arrived=True) for use in uses)
-    used = (one for one in effects.accesses if one.proxy == "generic" and one.space != "registers" and not one.strong)
-    return uses.union(_Use(one, source) for one in used)
+    generic = (
+        one for one in effects.accesses if one.proxy == "generic" and one.space != "registers" and not one.strong
+    )
+    return uses.union(_Use(one, source) for one in (*generic, *effects.lasting("bulk_group")))

@@ -219,6 +219,8 @@ def one_iteration_each(pipeline: Pipeline, body: Callable[..., Body], extra: dic
 def started(pipeline: Pipeline, body: Callable[..., Body], takes: Sequence[str], me: Threads, where: Source) -> Body:
     """The generator of a role that takes these arguments."""
     unknown = [name for name in takes[1:] if name not in ("at", "me")]
+    if not takes or takes[0] in ("at", "me"):
+        raise SpecError("a role takes `self` first, the pipeline that it is of", where)
     if unknown:
         raise SpecError(f"a role takes `at` and `me`, not {', '.join(unknown)}", where)
     extra = {"me": me} if "me" in takes else {}
