@@ -131,7 +131,7 @@ def test_a_token_tells_nothing_of_the_phase_before():
 def test_what_has_just_happened_has_happened_on_every_way():
     def body(self):
         for _ in self.forever():
-            yield self.a[0].read()
+            yield self.p.arrive()
             if (yield self.choose("side", False, True)):
                 yield self.p.wait(0)
 
