@@ -69,8 +69,8 @@ STATES = {
     ("transaction-async", 2): 5700,
     ("async", 1): 300,
     ("async", 2): 900,
-    ("tma-store", 1): 140,
-    ("tma-store", 2): 140,
+    ("tma-store", 1): 99,
+    ("tma-store", 2): 99,
     ("ordered-sequence", 1): 60,
     ("ordered-sequence", 2): 300,
 }

@@ -202,7 +202,7 @@ def test_the_report_of_a_note():
     result = check(HandsOnBeforeItLooks())
     lines = render(result).splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("note["))
-    assert lines[start].startswith(f"note[{UNOBSERVED}] ") and len(lines) - 1 - start <= 4
+    assert lines[start].startswith(f"note[{UNOBSERVED}] ") and len(lines) - 1 - start <= 5
     assert all(len(line) <= WIDTH for line in lines)
     assert "strict=true" in " ".join(lines[start:]) and lines[-1].startswith("verify: PROVED HandsOnBeforeItLooks")
     written = to_object(result)

@@ -124,7 +124,7 @@ def _ask(question: Question, engines: Sequence[Engine], words: str, command: str
     except RanOut as error:
         from sm90_verify.engines.order.outcome import applicable
 
-        ids = question.asked(applicable(subject.whole))
+        ids = question.asked() if subject.kernel is None else question.asked(applicable(subject.whole))
         return _cut_short(command, subject.name, subject.parameters, words, ids, start, error)
     findings, noted, open_notes = set_aside(subject, answer.findings)
     return Result(
