@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
+
+from sm90_verify.cli.main import OBJECTS
+
+gc.set_threshold(OBJECTS, 20, 20)  # as the command does
 
 
 @pytest.fixture
