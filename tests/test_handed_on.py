@@ -85,7 +85,38 @@ class Fences(Pipeline):
         yield self.data.read()
 
 
+class Landed(Pipeline):
+    """The phase of a copy is seen without acquiring what it brings, by the reader or on the way to it."""
+
+    between, last = "acquire", "acquire"
+    full = barrier(arrivals=1, slots=1)
+    told = barrier(arrivals=1, slots=1)
+    data = tile(bytes=64, slots=1)
+
+    @role(warps=1)
+    def loader(self):
+        yield self.full[0].arrive_expect_tx(64)
+        yield self.data[0].load(signals=self.full[0])
+
+    @role(warps=1)
+    def reader(self):
+        yield self.full[0].wait(0, sem=self.last)  # last
+        yield self.data[0].read()
+
+    @role(warps=1)
+    def writer(self):
+        yield self.full[0].wait(0, sem=self.between)  # between
+        yield self.told[0].arrive()
+
+    @role(warps=1)
+    def second(self):
+        yield self.told[0].wait(0)
+        yield self.data[0].read()
+
+
 WRONG = [
+    (Landed(last="relaxed"), "last"),
+    (Landed(between="relaxed"), "between"),
     *((kind(**{name: "relaxed"}), name) for kind in (Words, Barriers) for name in ("first", "seen", "handed", "last")),
     (Words(near="handed"), "handed"),
     (Words(near="last"), "last"),

@@ -98,10 +98,14 @@ def _wait_for_another_slot(trace: Trace) -> int | None:
 
 
 def _other_access(trace: Trace) -> int | None:
-    """The latest earlier step of another role on the bytes that the last step touches. What the sentence names is the
-    other access, be it of another buffer over the same bytes; None if it is still to come.
+    """The latest earlier step of another role on the bytes that the last step touches, or the copy that has landed
+    there. What the sentence names is the other access, be it of another buffer over the same bytes; None if it is still
+    to come.
     """
     mine = trace.steps[-1].role
+    if copied := re.search(r" of (\S+) by a bulk copy", trace.because):
+        landed = (i for i, one in enumerate(trace.steps) if one.kind == "lands" and copied[1] in one.things)
+        return max(landed, default=None)
     said = [(thing, role) for thing, role in re.findall(r" of (\S+) by (\S+)", trace.because) if role != mine]
     touched = _objects(trace.steps[-1])
     if any(one.role == role and thing in one.things for one in trace.next for thing, role in said):

@@ -39,6 +39,9 @@ def _way(steps: Sequence[TraceStep], access: int) -> Way | None:
     last = len(steps) - 1
     ways: dict[str, Way] = {steps[access].role: ()}
     open_: dict[str, Way] = {}
+    if steps[access].kind == "lands":  # it signals its barrier itself
+        phases = [name for name in steps[access].changes if name.endswith(".phase")]
+        open_ = {name.removesuffix(".phase"): (access,) for name in phases}
     for index in range(access + 1, last):
         step = steps[index]
         if step.role not in ways and _waits(step):

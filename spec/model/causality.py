@@ -32,7 +32,7 @@ from sm90_verify.spec.ptx.effect_parts import Copies
 from sm90_verify.spec.ptx.effects import Effects, acquires, effects_of, releases
 from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, where
 from sm90_verify.spec.ptx.memory import WIDER, Access, describe
-from sm90_verify.spec.ptx.needs import FENCED, LANDED, ORDERED, TAKEN
+from sm90_verify.spec.ptx.needs import FENCED, ORDERED
 from sm90_verify.spec.ptx.step import Updates, Way
 
 
@@ -324,14 +324,9 @@ class Causality:
             if one.owner == program.name or not (one.access.races if finds else one.access.conflicts)(access):
                 continue
             unordered = self.known[program.name][index] == 0
-            mine = describe(access)
-            if one.copies is None:
-                because = ORDERED.said(access=mine, role=program.name, earlier=describe(one.access), other=one.owner)
-                checks.append(Check(ORDERED.property, unordered, because, access.object))
-            else:
-                need = LANDED if one.access.write else TAKEN
-                because = need.said(role=program.name, access=mine, object=one.access.object)
-                checks.append(Check(need.property, unordered, because, access.object))
+            mine, other = describe(access), "a bulk copy" if one.copies is not None else one.owner
+            because = ORDERED.said(access=mine, role=program.name, earlier=describe(one.access), other=other)
+            checks.append(Check(ORDERED.property, unordered, because, access.object))
         return checks
 
 
