@@ -116,7 +116,7 @@ def test_a_file_that_is_nested_too_deeply_is_no_json(tmp_path, capsys):
     target = tmp_path / "trace.json"
     target.write_text("[" * 100_000)
     code, _, err = run("replay", str(target), capsys=capsys)
-    assert code == 2 and "not a JSON file" in err
+    assert code == 2 and "not a JSON file" in err and f"-o {target}" not in err  # which may be a kernel
 
 
 @pytest.mark.parametrize("field", ["file", "class"])

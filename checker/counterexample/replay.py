@@ -42,7 +42,8 @@ def replay(path: str) -> Result:
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise SpecError(f"{path}: not a JSON file: write one with --format json -o {path}") from None
+        how = "write one with `verify spec FILE --format json -o trace.json`"
+        raise SpecError(f"{path}: not a JSON file: {how}") from None
     try:
         if wrong := _not_one_trace(written):
             raise SpecError(f"{path}: {wrong}")
