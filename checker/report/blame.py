@@ -106,7 +106,7 @@ def _other_access(trace: Trace) -> int | None:
     if copied := re.search(r" of (\S+) by a bulk copy", trace.because):
         landed = (i for i, one in enumerate(trace.steps) if one.kind == "lands" and copied[1] in one.things)
         return max(landed, default=None)
-    said = [(thing, role) for thing, role in re.findall(r" of (\S+) by (\S+)", trace.because) if role != mine]
+    said = [(thing, role) for thing, role in re.findall(r" of (\S+) by ([^\s,]+)", trace.because) if role != mine]
     touched = _objects(trace.steps[-1])
     if any(one.role == role and thing in one.things for one in trace.next for thing, role in said):
         return None

@@ -31,6 +31,7 @@ from sm90_verify.spec.ptx.needs import (
     MAPPED,
     ORDERED,
     TAKEN,
+    UNORDERED,
     UNTOUCHED,
 )
 from sm90_verify.spec.ptx.own_accesses import own_faults
@@ -45,8 +46,8 @@ class Spot(NamedTuple):
 
 Places = dict[Access, list[int]]
 """Accesses, and for each the locations of a role where it is in progress, or could start."""
-Told = tuple[Expr, tuple[tuple[Expr, str], ...]]
-"""A condition, and conditions under which words say what it is."""
+Told = tuple[Expr, tuple[tuple[Expr, int, str], ...]]
+"""A condition, and conditions under which words say what it is; with their ranks."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Bystander:
             for access, at in places.items():
                 cases.setdefault((rank, word(access)), []).extend(at)
         anywhere = in_locations(self.counter, (place for at in cases.values() for place in at))
-        return anywhere, tuple((in_locations(self.counter, at), name) for (_, name), at in cases.items())
+        return anywhere, tuple((in_locations(self.counter, at), rank, name) for (rank, name), at in cases.items())
 
 
 def _places(spots: Iterable[Iterable[Access]]) -> Places:
@@ -156,8 +157,9 @@ def race_checks(
     mine = describe(access)
     checks: list[Check] = []
     for other in others:
-        because = ORDERED.said(access=mine, role=role, earlier="{}", other=other.name)
-        checks += _told_check(ORDERED.property, other.conflict(access), because, access.object)
+        begun = ORDERED.said(access=mine, role=role, earlier="{}", other=other.name)
+        to_begin = UNORDERED.said(access=mine, role=role, other="{}", whom=other.name)
+        checks += _told_check(ORDERED.property, other.conflict(access), (begun, to_begin), access.object)
     for flight in flights:
         if access.conflicts(flight.access):
             need = COPIED if isinstance(flight.kind, TriggeredArrivals) else LANDED if flight.access.write else TAKEN
@@ -185,7 +187,7 @@ def fence_checks(
         checks.append(Check(need.property, TRUE, because, access.object))
     for other in others:
         because = need.said(other=other.name, earlier="{}", access=mine, role=role)
-        checks += _told_check(need.property, other.unfenced(access, strict), because, access.object)
+        checks += _told_check(need.property, other.unfenced(access, strict), (because,), access.object)
     for (writer, earlier), bit in bare.items():
         if earlier.overlaps(access):
             because = need.said(other=writer, earlier=earlier.object, access=mine, role=role)
@@ -204,10 +206,10 @@ def map_checks(role: str, access: Access, edited: Edited) -> list[Check]:
     ]
 
 
-def _told_check(property: str, told: Told, because: str, object: str) -> list[Check]:
-    """because: with a place for the words."""
+def _told_check(property: str, told: Told, because: Sequence[str], object: str) -> list[Check]:
+    """because: by rank, with a place for the words."""
     when, cases = told
-    said = tuple((where, because.format(words)) for where, words in cases)
+    said = tuple((where, because[rank].format(words)) for where, rank, words in cases)
     return [Check(property, when, said[0][1], object, cases=said if said[1:] else ())] if said else []
 
 

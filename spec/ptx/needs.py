@@ -36,6 +36,8 @@ class Need(NamedTuple):
 
 ORDERED = Need("race", "nothing orders {access} by {role} after {earlier} by {other}")
 """Conflicting accesses by others are over, or not begun, in every schedule."""
+UNORDERED = Need("race", "nothing orders {access} by {role} and {other} by {whom}, which can start as well")
+"""The same, where the other one has not begun either."""
 OVER = Need(
     "race", "{role} starts {access} while an asynchronous access of its own to these bytes is still in progress"
 )
