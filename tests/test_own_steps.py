@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from small_machines import AT, line, race, step
+from small_machines import machine as by_line
 from test_prompt_steps import promptness
 
 from sm90_verify.engines.search import reduction
@@ -15,8 +17,8 @@ from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
 from sm90_verify.spec.model.kernel import Threads
-from sm90_verify.spec.model.machine import Check
-from sm90_verify.spec.ptx.expr import Field, any_of
+from sm90_verify.spec.model.machine import LIMIT, Check, Variable
+from sm90_verify.spec.ptx.expr import TRUE, Field, any_of
 
 
 class Early(Pipeline):
@@ -136,6 +138,33 @@ def test_two_roles_in_one_condition_are_told_apart():
     ):
         watched = replace(machine, checks=(*machine.checks, Check("race", when, "", "")))
         assert set(own_steps(watched)) == expected
+
+
+X = Field("x", 1)
+
+
+def by_hand(*more, standing=(), checks=(), a=None):
+    """a takes a step, which is its own but for what is given; b takes one too."""
+    first = a or step("a", 0, 1, updates=[("x", ~X)])
+    actions = [first, step("b", 0, 1), *more]
+    roles = [line("a", "other", "end", standing=standing), line("b", "other", "end")]
+    return set(own_steps(by_line(roles, actions, [Variable("x", 1, 0, "")], checks)))
+
+
+def test_what_makes_a_step_the_roles_own():
+    """Here both have one each; what stands at a's place, what it writes, what it waits for, and what sees it."""
+    both = {("a", 0), ("b", 0)}
+    assert by_hand() == both
+    assert by_hand(standing=[(0, (race(AT["b"] == 1),))]) == set()
+    assert by_hand(step("b", 0, 0, updates=[("x", X)])) == set()
+    assert by_hand(step("b", 0, 0, X == 1), a=step("a", 0, 1, updates=[("x", TRUE)])) == set()
+    assert by_hand(a=step("a", 0, 1, AT["b"] == 1)) == set()
+    assert by_hand(a=step("a", 0, 1, TRUE, race(AT["b"] == 1))) == set()
+    assert by_hand(a=step("a", 0, 1, TRUE, race(because="far")._replace(property=LIMIT))) == {("b", 0)}
+    assert by_hand(a=step("a", 0, 1, fails=True)) == {("b", 0)}
+    assert by_hand(step("a", 0, 0)) == {("b", 0)}
+    assert by_hand(checks=[race((AT["a"] + AT["b"]) == 3)]) == set()
+    assert by_hand(checks=[race((AT["a"] - 2) < 3)]) == {("b", 0)}  # 2, 3 and, beyond all places, 0
 
 
 def test_the_numbers_that_a_condition_holds_for():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm90_verify import Pipeline, PipelineState, Threads, barrier, check, role, tile
+from sm90_verify import Pipeline, PipelineState, Threads, barrier, check, role, tile, word
 
 
 class Stores(Pipeline):
@@ -118,3 +118,37 @@ def test_what_one_has_seen_to_be_read_all_write_again():
     (note,) = assumed(StoresAgain())
     assert "between the async-proxy read of d " in note and "and the generic-proxy write of d " in note
     assert assumed(StoresAgain(meets=True)) == []
+
+
+class Keeps(Pipeline):
+    """A role hands something to itself: in memory, in its registers, by reductions, or by a word."""
+
+    how = "memory"
+    m = tile(bytes=4096, slots=1)
+    r = tile(bytes=4096, slots=1, space="registers")
+    w = word(space="shared")
+
+    @role(warpgroups=1)
+    def math(self, me: Threads):
+        if self.how == "memory":
+            yield self.m[0].write()
+            yield self.m[0].read()
+        elif self.how == "registers":
+            yield self.r[0].write()
+            yield self.r[0].read()
+        elif self.how == "reduced":
+            yield self.m[0].red()
+            yield self.m[0].read()
+        elif self.how == "reduces":
+            yield self.m[0].write()
+            yield self.m[0].red()
+        else:
+            yield self.w.st(1)
+            yield self.w.ld()
+
+
+@pytest.mark.parametrize(
+    ("how", "notes"), [("memory", 1), ("registers", 0), ("reduced", 0), ("reduces", 0), ("word", 0)]
+)
+def test_what_is_handed_over_in_memory_by_ordinary_accesses(how, notes):
+    assert len(assumed(Keeps(how=how))) == notes

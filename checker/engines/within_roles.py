@@ -75,7 +75,7 @@ def _needs_meeting(earlier: Access, later: Access) -> bool:
     """
     handed = earlier.write and not later.write
     crosses = earlier.wants_fence != later.wants_fence
-    return later.strong is None and earlier.conflicts(later) and (handed or crosses)
+    return earlier.conflicts(later) and (handed or crosses)
 
 
 def _after(

@@ -132,9 +132,9 @@ def parity_of(operation: op.Operation | None) -> int | None:
 
 
 def just_waited(program: Program, distance: int) -> list[tuple[str, ...]]:
-    """By node, the barriers whose wait the role has passed, on every path, with only accesses, groups, fences and
-    other waits since: nothing that another role could have needed. Only waits of at least that distance count: one of
-    distance 0 sees no phase that was not seen before."""
+    """By node, the barriers whose wait the role has passed, on every path, with only accesses, groups, fences,
+    other waits and decisions since: nothing that another role could have needed, for whoever comes to a decision first
+    makes it. Only waits of at least that distance count: one of distance 0 sees no phase that was not seen before."""
     unknown = None
     found: list[tuple[str, ...] | None] = [(), *[unknown] * (len(program.nodes) - 1)]
     changed = {0}

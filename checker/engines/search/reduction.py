@@ -20,7 +20,8 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
     not about to start where such a step is: what follows it and others can notice is first of a chain itself;
   - a wait that passes, in the phase that it is meant for. Made later, it could be lapped, and somebody might find
     that the last phase was not observed; both are checked for a role that has only just passed its wait as if it
-    still stood there (`Location.just_waited`), and the first location behind it is not prompt;
+    still stood there (`Location.just_waited`), and the first location behind it is not prompt, but for another wait
+    or a decision, behind which the role still is one that has only just waited;
   - the start of a bulk copy: from then on it is in flight, which conflicts with everything that being about to start it
     conflicts with, and it may still land at any later time;
   - an arrival on a barrier that is `plain` while the next wait of each of its waiters is for the current phase, or is
