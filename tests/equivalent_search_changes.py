@@ -216,21 +216,6 @@ OF_THE_SEARCH: dict[tuple[str, str, str] | tuple[str, str, str, int], str] = {
         "True",
     ): "A check that has two numbers is the same one under both.",
     (
-        "_one_of",
-        'isinstance(expr, Apply) and expr.operator == "or" and expr.width == 1',
-        "(isinstance(expr, Apply) and expr.operator == 'or')",
-    ): "The operands of a wider or are as wide, and no comparison is.",
-    (
-        "_one_of",
-        "one == other and these and those",
-        "(one == other and these)",
-    ): "A comparison that no number satisfies adds none.",
-    (
-        "_one_of",
-        "one == other and these and those",
-        "(one == other and those)",
-    ): "A comparison that no number satisfies adds none.",
-    (
         "pack",
         "condition is FALSE",
         "False",

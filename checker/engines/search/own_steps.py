@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+from sm90_verify.engines.search.one_of import OneOf, one_of
 from sm90_verify.spec.model.machine import Action, Location, Machine, Role
 from sm90_verify.spec.model.tick import Tick, unheard
-from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, fields_of
+from sm90_verify.spec.ptx.expr import Apply, Expr, fields_of
 
-Sets = dict[int, frozenset[int] | None]
 SEEN = 64
 """Expressions that are looked at between two looks at the clock."""
 
@@ -54,7 +54,7 @@ class _Seen:
         self.touched = {role.counter: {role.name} for role in machine.roles}
         self.told: dict[str, set[frozenset[int] | None]] = {role.counter: set() for role in machine.roles}
         self.counters = {role.counter: role for role in machine.roles}
-        self.sets: Sets = {}
+        self.sets: dict[int, OneOf] = {}
         self.looked: set[tuple[str, int]] = set()
         for number, (who, expr) in enumerate(self._expressions(machine)):
             if number % SEEN == 0:
@@ -85,12 +85,12 @@ class _Seen:
         for name in fields:
             self.touched.setdefault(name, set()).add(who)
         if any(name in self.counters and self.counters[name].name != who for name in fields):
-            values = values_of(expr, self.sets) if len(fields) == 1 else None
-            if values is None and isinstance(expr, Apply):
+            name, values = one_of(expr, self.sets)
+            if not name and isinstance(expr, Apply):
                 for argument in expr.arguments:
                     self._look(who, argument)
             else:
-                self.told[next(iter(fields))].add(values)
+                self.told[name or next(iter(fields))].add(values if name else None)
 
     def only(self, role: Role, name: str) -> bool:
         """Nobody but the role touches the variable."""
@@ -114,24 +114,3 @@ class _Seen:
                 if index < len(places):
                     places[index].append(-index - 1 if told is None else number)
         return [tuple(place) for place in places]
-
-
-def values_of(expr: Expr, known: Sets) -> frozenset[int] | None:
-    """The numbers for which an expression of one variable holds; None if it does more than compare that with some."""
-    if id(expr) not in known:
-        known[id(expr)] = _values_of(expr, known)
-    return known[id(expr)]
-
-
-def _values_of(expr: Expr, known: Sets) -> frozenset[int] | None:
-    match expr:
-        case Apply("eq", (Field(), Lit(value))):
-            return frozenset((value,))
-        case Apply("lt", (Apply("sub", (Field(width=width), Lit(low))), Lit(size))):
-            return frozenset(low + more & (1 << width) - 1 for more in range(size))
-        case Apply("lt", (Field(), Lit(size))):
-            return frozenset(range(size))
-        case Apply("or", (one, other)):
-            these, those = values_of(one, known), values_of(other, known)
-            return None if these is None or those is None else these | those
-    return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm90_verify.spec.ptx.expr import Apply, Expr, Field, Lit, fold
+from sm90_verify.engines.search.one_of import OneOf, one_of
+from sm90_verify.spec.ptx.expr import Apply, Expr, Field, fold
 
 SHORT = 64
-"""Ranges of up to so many numbers are written out."""
+"""Sets of up to so many numbers are written as such."""
 
 
 def python_source(
@@ -20,34 +21,17 @@ def python_source(
     set of numbers, if it is not to be written out.
     """
 
+    sets: dict[int, OneOf] = {}
+
     def operation(node: Apply, parts: list[str]) -> str:
-        field, values = _one_of(node)
-        if len(values) > 1:
+        field, values = one_of(node, sets)
+        if 1 < len(values) <= SHORT and not isinstance(node.arguments[0], Field):  # x < 3 is as short as it can be
             numbers = tuple(sorted(values))
             written = set_of(numbers) if set_of else f"{{{', '.join(map(str, numbers))}}}"
             return f"({name_of(field)} in {written})"
         return _operation(node, parts)
 
     return fold(expr, lambda lit: str(lit.value), lambda field: name_of(field.name), operation, memo)
-
-
-def _one_of(expr: Expr) -> tuple[str, set[int]]:
-    """The field and the numbers, if the expression says no more than that the field is one of them."""
-    if isinstance(expr, Apply) and expr.operator == "eq":
-        left, right = expr.arguments
-        if isinstance(left, Field) and isinstance(right, Lit):
-            return left.name, {right.value}
-    elif isinstance(expr, Apply) and expr.operator == "lt":
-        left, right = expr.arguments
-        if isinstance(left, Apply) and left.operator == "sub" and isinstance(right, Lit) and right.value <= SHORT:
-            left, low = left.arguments
-            if isinstance(left, Field) and isinstance(low, Lit):
-                return left.name, {low.value + more & (1 << left.width) - 1 for more in range(right.value)}
-    elif isinstance(expr, Apply) and expr.operator == "or" and expr.width == 1:
-        (one, these), (other, those) = (_one_of(part) for part in expr.arguments)
-        if one == other and these and those:
-            return one, these | those
-    return "", set()
 
 
 def _operation(node: Apply, parts: list[str]) -> str:
