@@ -121,3 +121,26 @@ def test_a_schedule_lets_others_leave_a_barrier_whose_end_is_waited_for():
     kernel = trace(EndsInsideABarrier())
     found = confirm(order(kernel), compile_kernel(kernel))
     assert found["deadlock"].stuck == ("stays",)
+
+
+class StartsBehindABarrier(Pipeline):
+    """The second grid waits for the end of a role that is still inside its __syncwarp."""
+
+    b = barrier(arrivals=1, slots=1)
+    x = tile(bytes=16, slots=1)
+
+    @role(threads=32, split=(1, 31))
+    def first(self):
+        yield self.warp_sync()
+
+    @role(warps=4, grid=1)
+    def second(self):
+        yield self.grid_wait()
+        yield self.b.arrive_expect_tx(16)
+        yield self.x.load(signals=self.b)
+
+
+def test_a_schedule_lets_others_leave_a_barrier_before_the_next_grid():
+    kernel = trace(StartsBehindABarrier())
+    found = confirm(order(kernel), compile_kernel(kernel))
+    assert set(found) == {"exit-hazard"}

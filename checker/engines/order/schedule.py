@@ -183,7 +183,7 @@ class _Player:
     def _event(self, event: RunEvent) -> None:
         role, node, answer, _ = event
         name = self.programs[role].name
-        if self._inside(role) and not self._can_run(name):  # perhaps others end when they go on
+        if not self._can_run(name):  # perhaps others end when they go on
             self.leave()
         if self._inside(role):
             self._take_one(self._at(name))
