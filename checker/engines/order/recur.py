@@ -134,11 +134,16 @@ class _Situation:
 
     def _contributions(self, b: BarrierState, who: Collection[int]) -> None:
         """To the current phase. Which of them are after which others matters for those that have bytes and are no copy
-        that lands, and for what must not be last.
+        that lands, and for what must not be last: of each role, a clock knows so many of these, from the first one on.
         """
         own = [(one.role, one.event) for one in b.contributions if _is_marked(one)]
         open_ = [*((role, event) for _, role, event in b.open_expects), *b.open_arrivals]
-        after = [tuple(one.clock[role] > event for role, event in (*own, *open_)) for one in b.contributions]
+        by_role: dict[int, list[int]] = {}
+        for role, event in sorted((*own, *open_)):
+            by_role.setdefault(role, []).append(event)
+        asked = list(by_role.items())
+        self.facts.append(tuple((role, bisect_left(by_role[role], event)) for role, event in (*own, *open_)))
+        after = ((bisect_left(events, one.clock[role]) for role, events in asked) for one in b.contributions)
         found = [(one.moved, one.role, *knows) for one, knows in zip(b.contributions, after, strict=True)]
         self.facts += [tuple(found if own or open_ else sorted(found)), tuple(moved for moved, _, _ in b.open_expects)]
         for role, event in (*own, *open_):
