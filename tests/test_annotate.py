@@ -118,7 +118,7 @@ def test_so_is_the_corpus_and_it_is_true(case):
     for pipeline in (case.broken, *case.fixed[:1]):
         for program in kernel_of(pipeline).programs:
             assert annotate(bare(program)) == program
-            assert untrue(program, steps=150) == []
+            assert untrue(program, steps=60) == []
 
 
 def test_a_parity_means_another_phase_the_first_time_than_ever_after():

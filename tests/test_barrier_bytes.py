@@ -263,7 +263,7 @@ def test_induction_does_not_contradict(pipeline, found):
         assert set(verdicts.values()) <= {PROVED, UNDETERMINED}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_programs(seed):
     """Small changes of right programs: the engines agree on what is violated, with and without reduction."""
     rng = random.Random(seed)

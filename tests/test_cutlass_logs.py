@@ -19,7 +19,7 @@ from sm90_verify.spec.errors import SpecError
 
 LOGS = tuple(sorted(path.name.removesuffix(".log.xz") for path in FOLDERS[1].glob("*.log.xz")))
 CP_ASYNC = tuple(log for log in LOGS if KERNELS[log].macros.get("COPY"))
-EDITS = 20
+EDITS = 10
 """Of each log; tests/test_log.py looks at all of those of the ten logs that it has."""
 
 

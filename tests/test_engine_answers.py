@@ -217,7 +217,7 @@ def test_an_unobserved_phase_is_not_a_lapped_wait(case, words):
     (finding,) = check(strict, engine=words, properties=("unobserved-phase",)).findings
     assert finding.verdict == VIOLATED
     assert finding.trace is not None and "9.7.13.15.4" in finding.trace.because
-    lapped = check(case.broken, engine=words, properties=("phase-lapped",), timeout=10)
+    lapped = check(case.broken, engine=words, properties=("phase-lapped",), timeout=4)
     assert lapped.verdict in (PROVED, UNDETERMINED)
     if (case.id, words) == ("D11c self", "search"):
         assert lapped.verdict == PROVED

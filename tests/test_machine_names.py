@@ -123,7 +123,7 @@ CORPUS = [
 LIBRARY = [model(name, stages=2) for name in PIPELINES] + [model("tma-async", stages=2, consumers=3)]
 
 
-@pytest.mark.parametrize("pipeline", [*CORPUS[::3], *LIBRARY])
+@pytest.mark.parametrize("pipeline", [*CORPUS[::6], *LIBRARY])
 def test_search_reads_no_name(pipeline: Pipeline) -> None:
     """The same states, in the same order, and traces that can be executed again."""
     machine = machine_of(pipeline)
@@ -181,7 +181,7 @@ def test_invariants_are_guessed_from_no_name(pipeline: Pipeline) -> None:
     assert guessed[0] == guessed[1]
 
 
-@pytest.mark.parametrize("pipeline", CORPUS[::16])
+@pytest.mark.parametrize("pipeline", CORPUS[::32])
 def test_bounded_z3_reads_no_name(pipeline: Pipeline) -> None:
     machine = machine_of(pipeline)
     before, found = (bounded(one, 6, timeout=60.0) for one in (machine, scrambled(machine)))

@@ -154,7 +154,7 @@ def test_random_rings_agree_with_search(parameters: dict[str, Any]) -> None:
         }
         for violation in found.violations.values():
             replayed(machine, violation.actions)
-    proof = prove(machine, timeout=8, depth=12)
+    proof = prove(machine, timeout=4, depth=12)
     for name, verdict in proof.verdicts.items():
         if name in truth.violations:
             assert verdict != PROVED, (name, parameters)
@@ -164,10 +164,10 @@ def test_random_rings_agree_with_search(parameters: dict[str, Any]) -> None:
         assert len(violation.actions) == expected[name] or name in proof.long
 
 
-SIZES = [(name, *size) for name in WITH_CONSUMERS for size in ((1, 1), (2, 2))]
+SIZES = [(name, *size) for name in WITH_CONSUMERS for size in ((1, 1), (2, 1))]
 
 
-@pytest.mark.parametrize(("name", "stages", "consumers"), [*SIZES, ("tma-async", 3, 2)])
+@pytest.mark.parametrize(("name", "stages", "consumers"), [*SIZES, ("tma-async", 2, 2)])
 def test_the_pipeline_classes_are_proved(name: str, stages: int, consumers: int) -> None:
     machine = compile_kernel(trace(PIPELINES[name](stages=stages, consumers=consumers)))
     proof = prove(machine, timeout=600)

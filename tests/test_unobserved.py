@@ -79,7 +79,7 @@ def test_order_notes_it_and_proves_the_rest_unless_arrivals_can_change_places(pi
 @pytest.mark.parametrize(("pipeline", "text"), SMALL)
 def test_smt_notes_it_and_proves_the_rest(pipeline, text):
     """One with loops without end is not proved in any time that was tried, and noted early."""
-    result = check(pipeline, engine="smt", timeout=60 if pipeline.trips == 2 else 4)
+    result = check(pipeline, engine="smt", timeout=60 if pipeline.trips == 2 else 2)
     assert [note.property for note in result.noted] == [UNOBSERVED]
     assert VIOLATED not in {finding.verdict for finding in result.findings}
     if pipeline.trips == 2:
@@ -98,7 +98,7 @@ def test_a_wait_that_can_be_lapped_stays_a_violation():
 # ---------------------------------------------------------------- the reduction does not rely on it
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs_of(OPERATIONS, st.integers(2, 3)), st.fixed_dictionaries(ALONE))
 def test_on_random_programs_search_says_what_all_schedules_without_the_rule_say(programs, parameters):
     try:
