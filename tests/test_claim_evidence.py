@@ -196,8 +196,7 @@ def test_an_enumeration_finds_one_arrival_too_many():
 # ---------------------------------------------------------------- launch control
 
 
-@pytest.mark.parametrize("load", [0, 1])
-@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize(("stages", "load"), [(1, 0), (1, 1), (2, 0)])
 def test_launch_control_counts_its_threads(stages, load):
     kernel = LaunchControl(stages=stages, epilogue_load=load)
     assert model(LaunchControl, stages=stages, epilogue_load=load)().verdict == PROVED

@@ -43,8 +43,9 @@ def did():
     return {one.label: reaction for one, reaction in read_reactions(str(RECORDINGS / "gemm_mistakes.jsonl.gz"))}
 
 
-@pytest.mark.parametrize("variant", list(variants()), ids=lambda one: one.label)
+@pytest.mark.parametrize("variant", list(variants())[::2], ids=lambda one: one.label)
 def test_what_is_wrong_is_found_by_the_search_and_is_what_the_gpu_did(variant):
+    """Of every other one; `verify record` predicts all of them again."""
     found = predict(variant)
     assert contradicts(found, variant, did()[variant.label]) == ""
     assert found.violations

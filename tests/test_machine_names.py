@@ -123,7 +123,7 @@ CORPUS = [
 LIBRARY = [model(name, stages=2) for name in PIPELINES] + [model("tma-async", stages=2, consumers=3)]
 
 
-@pytest.mark.parametrize("pipeline", [*CORPUS[::6], *LIBRARY])
+@pytest.mark.parametrize("pipeline", [*CORPUS[::9], *LIBRARY])
 def test_search_reads_no_name(pipeline: Pipeline) -> None:
     """The same states, in the same order, and traces that can be executed again."""
     machine = machine_of(pipeline)

@@ -219,9 +219,8 @@ def mutated(rng: random.Random, programs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(tuple(program) for program in new)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_random_programs(seed):
-    rng = random.Random(seed)
+def test_random_programs():
+    rng = random.Random(0)
     pairs = []
     for number in range(80):
         programs, p, q = rng.choice(BASES)

@@ -339,7 +339,7 @@ def random_phase(rng: random.Random) -> Signals:
     return signals(*(tuple(mine) for mine in roles), p_arrivals=arrivals, unseen=rng.random() >= 0.3)
 
 
-@pytest.mark.parametrize("make, number, least", [(random_mess, 100, 1), (random_phase, 200, 40)])
+@pytest.mark.parametrize("make, number, least", [(random_mess, 50, 1), (random_phase, 100, 15)])
 def test_random_signals(make, number, least):
     rng = random.Random(1)
     pairs = []

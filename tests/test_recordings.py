@@ -28,7 +28,7 @@ from sm90_verify.spec.language.walk import trace
 RECORDINGS = Path(__file__).parent / "recordings"
 PARTS = 16
 EVERY = 3
-"""Mutants of which one is directed on an ideal GPU."""
+"""Mutants and faults of which one is directed on an ideal GPU."""
 UNSEEN = {
     r"bulk\.(commit|wait)_group": "a load over what a store still reads comes after it in the copy engine",
     r"swap: .* store k=0 d\.store_warp,d\.other_warps,d\.second": "the same",
@@ -91,8 +91,8 @@ def test_epilogues_did_what_happens_before_says(part):
 
 
 def test_mutants_did_what_the_search_says():
-    """Of one in sixteen; `verify record` predicts all of them again."""
-    for number, row in enumerate(rows("mutants")[::PARTS]):
+    """Of one in 32; `verify record` predicts all of them again."""
+    for number, row in enumerate(rows("mutants")[:: 2 * PARTS]):
         prediction = predicted_again(row)
         if row.reaction.fault:
             with pytest.raises(Fault):
@@ -128,9 +128,10 @@ def assert_shows_on_an_ideal_gpu(case, prediction):
 def test_faults_did_what_the_search_says(monkeypatch):
     """Those of the corpus, which is named as it is seen from the root of the project."""
     monkeypatch.chdir(RECORDINGS.parents[1])
-    for row in rows("faults"):
+    for number, row in enumerate(rows("faults")):
         prediction = predicted_again(row)
-        assert_shows_on_an_ideal_gpu(row.case, prediction)
+        if number % EVERY == 0:
+            assert_shows_on_an_ideal_gpu(row.case, prediction)
         if row.case.right:
             assert predict(row.case.twin()).verdict == "proved"
 
