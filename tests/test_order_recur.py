@@ -110,6 +110,16 @@ def contributed(run, role, moved, event):
     run.state.barriers[0].contributions = [Contribution(moved, [0] * run.plan.width, role, event)]
 
 
+def knows(run, value, counted, expected):
+    """Role 1's contribution knows so many events of role 0, which has contributed with one and expects bytes with the
+    other; all know these by now.
+    """
+    published = [value, *[0] * (run.plan.width - 1)]
+    barrier = run.state.barriers[0]
+    barrier.contributions = [Contribution(16, [0] * run.plan.width, 0, counted), Contribution(0, published, 1, 0)]
+    barrier.open_expects = [(16, 0, expected)]
+
+
 def filled(run, value):
     """Role 0 knows so many events of role 1, of which event 4 has arrived in this phase."""
     shared = [0] * run.plan.width
@@ -149,6 +159,11 @@ def content(run, tag):
         (contributed, (0, 0, 2), (0, 0, 5), True),
         (contributed, (~0, -16, 2), (~0, -16, 5), True),
         (contributed, (0, 16, 2), (0, 32, 2), False),
+        (knows, (0, 0, 1), (1, 0, 1), False),
+        (knows, (1, 0, 1), (2, 0, 1), False),
+        (knows, (1, 1, 0), (2, 1, 0), False),
+        (knows, (2, 0, 1), (3, 0, 1), True),
+        (knows, (1, 0, 1), (1, 1, 0), False),
         (filled, (4,), (5,), False),
         (filled, (3,), (4,), True),
         (landed, (0,), (1,), False),

@@ -130,21 +130,15 @@ class Keeps(Pipeline):
 
     @role(warpgroups=1)
     def math(self, me: Threads):
-        if self.how == "memory":
-            yield self.m[0].write()
-            yield self.m[0].read()
-        elif self.how == "registers":
-            yield self.r[0].write()
-            yield self.r[0].read()
-        elif self.how == "reduced":
-            yield self.m[0].red()
-            yield self.m[0].read()
-        elif self.how == "reduces":
-            yield self.m[0].write()
-            yield self.m[0].red()
-        else:
-            yield self.w.st(1)
-            yield self.w.ld()
+        m, r, w = self.m[0], self.r[0], self.w
+        for step in {
+            "memory": (m.write, m.read),
+            "registers": (r.write, r.read),
+            "reduced": (m.red, m.read),
+            "reduces": (m.write, m.red),
+            "word": (lambda: w.st(1), w.ld),
+        }[self.how]:
+            yield step()
 
 
 @pytest.mark.parametrize(
