@@ -1,0 +1,1 @@
+"""PTX: what the instructions of a kernel touch."""
