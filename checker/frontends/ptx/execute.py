@@ -1,0 +1,297 @@
+"""One run of a cluster: every warp goes on until it has to wait, then the next, until all have exited or none can go on.
+
+What a kernel computes is followed exactly where it matters for its synchronisation; copies land as soon as they are
+issued. Lanes that part at a branch go on one part at a time, the part that is behind first, and join where they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sm90_verify.frontends.ptx.code import Code, compiled
+from sm90_verify.frontends.ptx.dispatch import handler_of
+from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
+from sm90_verify.frontends.ptx.handlers import Binding, Handler
+from sm90_verify.frontends.ptx.instruction import Function, Guard, Module
+from sm90_verify.frontends.ptx.launch import Block, Launch
+from sm90_verify.frontends.ptx.on_threads import members, must_meet
+from sm90_verify.frontends.ptx.operands import Indices, Reader, depends
+from sm90_verify.frontends.ptx.spaces import (
+    SHARED_BEGINS,
+    WINDOWS,
+    from_generic,
+    is_space,
+    mapped,
+    mapped_generic,
+    to_generic,
+)
+from sm90_verify.frontends.ptx.special import special
+from sm90_verify.frontends.ptx.spinning import comes_back
+from sm90_verify.frontends.ptx.state import Assumed, ClusterState, CtaState, Warp
+from sm90_verify.frontends.ptx.values import One, Unknown, Value, signed
+from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.model.tick import Tick, unheard
+from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.limits import SHARED_OF_CTA, WARP
+
+MOST_BLOCKS = 50_000_000
+"""Blocks of code that a warp executes at most: more is taken for a loop without end."""
+OFTEN = 256
+"""Blocks after which whoever asked is told."""
+GLOBALS_BEGIN = 1 << 32
+"""Where variables in global memory lie."""
+
+
+class Addresses:
+    """Where variables and parameters of a kernel lie."""
+
+    def __init__(self, module: Module, function: Function, launch: Launch) -> None:
+        self.found: dict[str, int] = {}
+        shared = [one for one in (*module.variables, *function.variables) if one.space == "shared"]
+        at = SHARED_BEGINS
+        for one in shared:
+            if one.size:
+                at = -(-at // one.align) * one.align
+                self.found[one.name] = at
+                at += one.size
+        dynamic = [one for one in shared if not one.size]
+        align = max((one.align for one in dynamic), default=1)
+        self.dynamic = -(-at // align) * align
+        self.found.update((one.name, self.dynamic) for one in dynamic)
+        self.static = at - SHARED_BEGINS
+        size = self.dynamic - SHARED_BEGINS + launch.dynamic_shared
+        if size > SHARED_OF_CTA:
+            raise SpecError(
+                f"{launch.path}: dynamic_shared: {launch.dynamic_shared} bytes after {self.static} static ones: a CTA has "
+                f"{SHARED_OF_CTA}"
+            )
+        self.found.update((one.name, one.offset) for one in function.parameters)
+        for one in (*module.variables, *function.variables):
+            if one.space != "shared":
+                self.found[one.name] = GLOBALS_BEGIN + one.address if one.space == "global" else one.address
+
+    def __call__(self, name: str) -> int | None:
+        return self.found.get(name)
+
+
+def code_of(module: Module, function: Function, launch: Launch) -> tuple[Code, Addresses]:
+    """The kernel as code for one launch."""
+    addresses = Addresses(module, function, launch)
+
+    def parameter(address: int, size: int, sign: bool, wide: int) -> One:
+        offset = address - WINDOWS["param"] if address >= WINDOWS["param"] else address
+        found = launch.parameter(offset, size)
+        if isinstance(found, int) and sign:
+            return signed(found, 8 * size) & ((1 << wide) - 1)
+        return found
+
+    environment: dict[str, Callable[..., object]] = {
+        "parameter": parameter,
+        "to_generic": to_generic,
+        "from_generic": from_generic,
+        "is_space": is_space,
+        "mapped": mapped,
+        "mapped_generic": mapped_generic,
+    }
+    return compiled(function, module.path, addresses, environment), addresses
+
+
+class Execution:
+    """Executes one cluster of a launch."""
+
+    def __init__(self, code: Code, addresses: Addresses, launch: Launch, blocks: tuple[Block, ...], tick: Tick) -> None:
+        self.code, self.addresses, self.launch, self.tick = code, addresses, launch, tick
+        self.cluster = ClusterState(launch)
+        self.handlers: dict[int, Handler] = {}
+        self.meeting: dict[int, Callable[[Warp, Fragment], int] | None] = {}
+        self.executed = self.threads = 0
+        self.spinning: dict[int, bool] = {}
+        shape = Cluster(len(blocks), 1)
+        for rank, block in enumerate(blocks):
+            cta = CtaState(rank, block, shape.home(rank))
+            self.cluster.ctas.append(cta)
+            for number in range(-(-launch.threads // WARP)):
+                lanes = tuple(lane for lane in range(WARP) if number * WARP + lane < launch.threads)
+                registers: list[Value] = [UNWRITTEN] * len(code.slots)
+                cta.warps.append(Warp(cta, number, [Fragment(lanes, registers)]))
+
+    def run(self) -> ClusterState:
+        """The state when nothing can happen any more."""
+        moved = True
+        while moved:
+            moved = False
+            for cta in self.cluster.ctas:
+                for warp in cta.warps:
+                    moved |= self._go_on(warp)
+        return self.cluster
+
+    # -- warps
+
+    def _go_on(self, warp: Warp) -> bool:
+        """The warp goes on until all of its lanes wait or have exited. Whether any has moved."""
+        moved, waiting = False, list[Fragment]()
+        while True:
+            able = [one for one in warp.fragments if one not in waiting]
+            if not able:
+                return moved
+            fragment = min(able, key=lambda one: (one.block, one.step)) if len(able) > 1 else able[0]
+            went = self._advance(warp, fragment)
+            moved |= went
+            if not went or fragment.waits:
+                waiting.append(fragment)
+                if went:
+                    waiting = [fragment]
+            if len(warp.fragments) > 1:
+                self._join(warp)
+                waiting = [one for one in waiting if one in warp.fragments]
+
+    def _join(self, warp: Warp) -> None:
+        """Fragments at the same place become one."""
+        kept: list[Fragment] = []
+        for one in warp.fragments:
+            same = next((other for other in kept if other.at(one) and other.entered == one.entered), None)
+            if same is None:
+                kept.append(one)
+            else:
+                same.join(one)
+                same.waits = ""
+        warp.fragments[:] = kept
+
+    def _advance(self, warp: Warp, fragment: Fragment) -> bool:
+        """Executes blocks until the lanes part, wait, or could meet others. Whether anything was executed."""
+        blocks, moved = self.code.blocks, False
+        fragment.waits = ""
+        while True:
+            block = blocks[fragment.block]
+            steps = block.steps
+            while fragment.step < len(steps):
+                step = steps[fragment.step]
+                if isinstance(step, int):
+                    if not self._do(warp, fragment, step):
+                        return moved
+                else:
+                    step(fragment.registers, lambda name: special(self, warp, fragment, name))
+                fragment.step += 1
+                moved = True
+            self.executed += 1
+            self.threads += block.count * len(fragment.lanes)
+            if self.executed % OFTEN == 0:
+                self._tell(warp, fragment)
+            moved = True
+            if not self._leave(warp, fragment) or len(warp.fragments) > 1:
+                return moved
+
+    def _tell(self, warp: Warp, fragment: Fragment) -> None:
+        where = self.code.source(self.code.blocks[fragment.block].first)
+        self.tick("executing", warp.name, self.executed, where)
+        if self.executed > MOST_BLOCKS:
+            raise SpecError(f"{warp.name} does not come to an end: {MOST_BLOCKS} blocks of code were executed", where)
+
+    def _leave(self, warp: Warp, fragment: Fragment) -> bool:
+        """From the end of a block to the next. Whether the fragment is still there, and whole."""
+        block = self.code.blocks[fragment.block]
+        fragment.step = 0
+        if block.last < 0:
+            return self._to(warp, fragment, block.next)
+        one = self.code.function.code[block.last]
+        taken = self._lanes(fragment, one.guard, block.last)
+        if not taken:
+            return self._to(warp, fragment, block.next)
+        if one.opcode == "bra" and taken is fragment.places:
+            return self._to(warp, fragment, self._block(one.target))
+        targets = self._targets(fragment, block.last, taken)
+        whole = len(taken) == len(fragment.lanes)
+        for target, lanes in targets.items():
+            mask = sum(1 << lane for lane in lanes)
+            if mask == fragment.mask:
+                return self._to(warp, fragment, target) and False
+            part = fragment.split(mask)
+            warp.fragments.append(part)
+            self._to(warp, part, target)
+        if not whole:
+            self._to(warp, fragment, block.next)
+        return False
+
+    def _targets(self, fragment: Fragment, number: int, taken: Indices) -> dict[int, list[int]]:
+        """By block, or -1 for the end, the lanes that go there."""
+        one = self.code.function.code[number]
+        lanes = [fragment.lanes[index] for index in taken]
+        if one.opcode == "brx":
+            reader = Reader(self.code, number, self.addresses)
+            value = reader.get(one.operands[0])(fragment)
+            found: dict[int, list[int]] = {}
+            for (index,), some in reader.by_value(taken, (value, "the index")):
+                if index >= len(one.targets):
+                    raise SpecError(f"brx.idx {index} of {len(one.targets)} targets", self.code.source(number))
+                target = self._block(one.targets[index])
+                found.setdefault(target, []).extend(fragment.lanes[place] for place in some)
+            return found
+        if one.opcode == "trap":
+            raise SpecError("the kernel comes to a trap in this launch", self.code.source(number))
+        return {self._block(one.target) if one.opcode == "bra" else -1: lanes}
+
+    def _block(self, number: int) -> int:
+        return self.code.block_at.get(number, -1)
+
+    def _to(self, warp: Warp, fragment: Fragment, target: int) -> bool:
+        if target < 0:
+            warp.fragments.remove(fragment)
+            return False
+        fragment.block = target
+        return True
+
+    # -- instructions
+
+    def _lanes(self, fragment: Fragment, guard: Guard | None, number: int) -> Indices:
+        """The places of the lanes for which the guard holds."""
+        if guard is None:
+            return fragment.places
+        value = fragment.registers[self.code.slots[guard.register]]
+        if isinstance(value, int):
+            return fragment.places if bool(value) != guard.negated else ()
+        each = (value,) if isinstance(value, Unknown) else value
+        for one in each:
+            if isinstance(one, Unknown):
+                name = self.code.function.code[number].name
+                raise depends(self.code.source(number), name, "whether it is executed", one)
+        assert isinstance(value, tuple)
+        return [index for index, one in enumerate(value) if bool(one) != guard.negated]
+
+    def _do(self, warp: Warp, fragment: Fragment, number: int) -> bool:
+        """Executes an instruction that is no arithmetic; False if it must wait."""
+        handler = self.handlers.get(number) or self._bind(number)
+        lanes = self._lanes(fragment, self.code.function.code[number].guard, number)
+        if not lanes:
+            return True
+        meeting = self.meeting[number]
+        if meeting is not None:
+            if meeting(warp, fragment) & ~fragment.mask_at(lanes):
+                fragment.waits = "lanes"
+                return False
+        return handler(warp, fragment, lanes)
+
+    def _bind(self, number: int) -> Handler:
+        one = self.code.function.code[number]
+        bound = Binding(self.code, number, self.cluster, Reader(self.code, number, self.addresses), self._spins)
+        self.meeting[number] = members(bound) if must_meet(one.modifiers, one.opcode) else None
+        self.handlers[number] = handler_of(bound)
+        return self.handlers[number]
+
+    def _spins(self, warp: Warp, fragment: Fragment, number: int) -> bool:
+        found = self.spinning.get(number)
+        if found is None:
+            what = comes_back(self.code, fragment, number, lambda name: special(self, warp, fragment, name))
+            found = self.spinning[number] = what.spins
+            if what.assumes:
+                self.cluster.assumed.setdefault(Assumed(self.code.function.code[number].line, what.assumes))
+        return found
+
+
+def execute(
+    module: Module, function: Function, launch: Launch, blocks: tuple[Block, ...], tick: Tick = unheard
+) -> Execution:
+    """A run of one cluster of a launch. Raises SpecError, or what the tick raises."""
+    code, addresses = code_of(module, function, launch)
+    execution = Execution(code, addresses, launch, blocks, tick)
+    execution.run()
+    return execution

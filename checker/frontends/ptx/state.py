@@ -1,0 +1,125 @@
+"""The state of one cluster while its kernel is executed: CTAs, warps, barriers, shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sm90_verify.frontends.ptx.events import BarrierAt, Event
+from sm90_verify.frontends.ptx.fragment import Fragment
+from sm90_verify.frontends.ptx.launch import Block, Launch
+from sm90_verify.frontends.ptx.values import One, Unknown
+from sm90_verify.spec.ptx.numbers import DEAD, KnownBarrier
+
+
+@dataclass(slots=True)
+class BarrierState:
+    """completed: phases so far, since the last init."""
+
+    known: KnownBarrier = DEAD
+    completed: int = 0
+
+
+@dataclass(slots=True)
+class Generation:
+    """Of a barrier of threads: how many have arrived, of how many, and the number of the generation."""
+
+    arrived: int = 0
+    number: int = 0
+
+
+@dataclass
+class Memory:
+    """Bytes that ordinary stores have left, by address; what is not there is not known."""
+
+    bytes: dict[int, int] = field(default_factory=dict)
+
+    def store(self, address: int, size: int, value: One) -> None:
+        if isinstance(value, Unknown):
+            self.forget(address, size)
+            return
+        for number in range(size):
+            self.bytes[address + number] = value >> 8 * number & 255
+
+    def forget(self, address: int, size: int) -> None:
+        for place in range(address, address + size):
+            self.bytes.pop(place, None)
+
+    def load(self, address: int, size: int) -> int | None:
+        found = 0
+        for number in range(size):
+            byte = self.bytes.get(address + number)
+            if byte is None:
+                return None
+            found |= byte << 8 * number
+        return found
+
+
+@dataclass
+class Warp:
+    """number: in its CTA. threads: of its lanes that exist. fragments: lanes that have not exited."""
+
+    cta: CtaState
+    number: int
+    fragments: list[Fragment]
+    events: list[Event] = field(default_factory=list)
+    local: dict[int, Memory] = field(default_factory=dict)
+    """By lane."""
+    arrived: dict[int, int] = field(default_factory=dict)
+    """By lane, the generation of barrier.cluster in which it has arrived and not waited."""
+    specials: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def alive(self) -> int:
+        """A bit for each lane that has not exited."""
+        mask = 0
+        for one in self.fragments:
+            mask |= one.mask
+        return mask
+
+    @property
+    def name(self) -> str:
+        return f"{self.cta.name}warp{self.number}"
+
+
+@dataclass
+class CtaState:
+    """rank: in its cluster; block: in the grid."""
+
+    rank: int
+    block: Block
+    name: str
+    warps: list[Warp] = field(default_factory=list)
+    barriers: dict[int, BarrierState] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+    maps: dict[int, bytes] = field(default_factory=dict)
+    """Tensor maps that are made in shared memory, by address."""
+    named: dict[int, Generation] = field(default_factory=dict)
+
+    @property
+    def threads(self) -> int:
+        return sum(len(fragment.lanes) for warp in self.warps for fragment in warp.fragments)
+
+
+class Assumed(NamedTuple):
+    """Something that was taken for granted while a kernel was executed. line: of the PTX."""
+
+    line: int
+    what: str
+
+
+@dataclass
+class ClusterState:
+    """All that is shared by the CTAs of a cluster."""
+
+    launch: Launch
+    ctas: list[CtaState] = field(default_factory=list)
+    meeting: Generation = field(default_factory=Generation)
+    maps: dict[int, bytes] = field(default_factory=dict)
+    """Tensor maps in global memory that the kernel makes, by address."""
+    assumed: dict[Assumed, None] = field(default_factory=dict)
+    used: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    """By line, CTA, warp and lane, how many values of an assumption have been used."""
+
+    def barrier(self, at: BarrierAt) -> BarrierState:
+        return self.ctas[at.rank].barriers.setdefault(at.address, BarrierState())
