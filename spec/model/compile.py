@@ -21,6 +21,7 @@ from sm90_verify.spec.model.flow import (
     next_waits,
     parity_of,
     soon,
+    threads_of_warp,
     waits_ahead,
     waits_for_a_grid,
 )
@@ -298,7 +299,7 @@ class _Compiler:
                 ways = named_ways(meeting, role, brings, meets.id, meets.threads, blocks=meets.blocks)
                 return [way._replace(illegal=(*way.illegal, *apart)) for way in ways]
             case op.WarpSync():
-                total = sum(other.me.threads for other in self.programs if other.role == program.role)
+                total = threads_of_warp(self.programs, program, meets)
                 return named_ways(meeting, role, threads, None, total, blocks=True)
             case op.CtaSync():
                 return cta_ways(meeting, role, threads, self.exited[program.home], self._threads(program.home))

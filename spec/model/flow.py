@@ -4,13 +4,14 @@ end.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.launch import LaunchShape
+from sm90_verify.spec.ptx.limits import WARP, WARPGROUP
 from sm90_verify.spec.ptx.memory import Access
 
 if TYPE_CHECKING:
@@ -46,11 +47,29 @@ def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
         case op.ClusterArrive() | op.ClusterWait():
             return f"{program.peers}cluster"
         case op.WarpSync():
-            return f"warp.{program.role}"
+            warp = f".{meeting.warp}" if meeting.warp >= 0 else ""
+            return f"warp.{program.role}{warp}" + (f".{meeting.lanes:#x}" if meeting.lanes else "")
         case None:
             return None
         case _:
             assert_never(meeting)
+
+
+def threads_of_warp(programs: Iterable[Program], program: Program, sync: op.WarpSync) -> int:
+    """How many threads meet at a barrier of a warp, or of the whole role."""
+    if sync.lanes:
+        return sync.lanes.bit_count()
+    parts = (other for other in programs if other.role == program.role)
+    return sum(part.me.threads for part in parts if sync.warp in (-1, part.me.first // WARP))
+
+
+def warpgroups_of(programs: Sequence[Program]) -> dict[str, tuple[str, ...]]:
+    """By program that executes wgmma as a part of a warpgroup, the other programs of that warpgroup."""
+    groups: dict[tuple[str, int], list[str]] = {}
+    for program in programs:
+        if any(effects_of(node.operation).joins is not None for node in program.nodes):
+            groups.setdefault((program.role, program.me.first // WARPGROUP), []).append(program.name)
+    return {name: tuple(other for other in some if other != name) for some in groups.values() for name in some}
 
 
 def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
@@ -69,7 +88,7 @@ def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
             if isinstance(node.operation, op.NamedSync) and node.operation.blocks and not node.operation.by:
                 total = node.operation.threads
             elif isinstance(node.operation, op.WarpSync):
-                total = sum(other.me.threads for other in programs if other.role == program.role)
+                total = threads_of_warp(programs, program, node.operation)
             counts.setdefault(name, set()).add(total)
     return frozenset(name for name, found in counts.items() if found == {sum(threads[name].values())})
 

@@ -26,13 +26,37 @@ class Tracked(NamedTuple):
 def tracked_accesses(kernel: Kernel) -> Iterator[Tracked]:
     """The accesses of roles and of copies that conflict with one of another role, or with a copy."""
     own, copied = _begun(kernel)
+    everything = _Touching([*own, *(("", one.access) for one in copied)])
     for role, access in own:
-        others = (other for name, other in own if name != role)
-        if any(access.races(other) for other in (*others, *(one.access for one in copied))):
+        if everything.races(access, role):
             yield Tracked(role, access)
     for one in copied:
-        if any(one.access.races(other) for other in (*(access for _, access in own), *(c.access for c in copied))):
+        if everything.races(one.access):
             yield one
+
+
+class _Touching:
+    """Accesses by the pieces of memory in which they lie, so that few have to be compared with another one."""
+
+    PIECE = 512
+
+    def __init__(self, owned: Iterable[tuple[str, Access]]) -> None:
+        self.found: dict[tuple[str, int, int, bool], list[tuple[str, Access]]] = {}
+        for owner, access in owned:
+            for piece in self._pieces(access):
+                self.found.setdefault((access.space, access.cta, piece, access.write), []).append((owner, access))
+
+    def _pieces(self, access: Access) -> range:
+        return range(access.start // self.PIECE, (access.stop - 1) // self.PIECE + 1)
+
+    def races(self, access: Access, owner: str | None = None) -> bool:
+        """Some access of another owner races with this one; two reads never do."""
+        for piece in self._pieces(access):
+            for writes in (True, False) if access.write else (True,):
+                for other, theirs in self.found.get((access.space, access.cta, piece, writes), ()):
+                    if other != owner and access.races(theirs):
+                        return True
+        return False
 
 
 def _begun(kernel: Kernel) -> tuple[list[tuple[str, Access]], dict[Tracked, frozenset[str]]]:
@@ -61,9 +85,9 @@ def reads_its_own(program: Program, node: Node) -> bool:
 def _of_interest_to_others(kernel: Kernel, role: str) -> frozenset[Access]:
     """The role's accesses that conflict with one of another role, or with a copy that another role issues."""
     own, copied = _begun(kernel)
-    others = [access for name, access in own if name != role]
-    others += [one.access for one, issuers in copied.items() if issuers != {role}]
-    return frozenset(one for name, one in own if name == role and any(one.races(other) for other in others))
+    others = [(name, access) for name, access in own if name != role]
+    touching = _Touching([*others, *(("", one.access) for one, issuers in copied.items() if issuers != {role})])
+    return frozenset(one for name, one in own if name == role and touching.races(one))
 
 
 def is_needed(kernel: Kernel) -> bool:
@@ -75,15 +99,15 @@ def is_needed(kernel: Kernel) -> bool:
 
 def weaker_operation(kernel: Kernel) -> str:
     """Where the first of them stands, for a sentence; "" if there is none."""
-    tracked: list[Tracked] | None = None
+    tracked: Tracked | None = None
     for program in kernel.programs:
         weaker = [node for node in program.nodes if _orders_less(node.operation, kernel.launch.reach)]
         weaker += _leaves_unfenced(kernel, program)
         hands_over = any(_only_signals(node.operation) for node in program.nodes)
         if not weaker and not hands_over:
             continue
-        tracked = list(tracked_accesses(kernel)) if tracked is None else tracked
-        if not tracked:
+        tracked = next(tracked_accesses(kernel), None) if tracked is None else tracked
+        if tracked is None:
             return ""
         if not weaker:
             weaker = list(_left_behind(program, _of_interest_to_others(kernel, program.name)))
@@ -93,8 +117,8 @@ def weaker_operation(kernel: Kernel) -> str:
 
 
 def _leaves_unfenced(kernel: Kernel, program: Program) -> Iterator[Node]:
-    """Arrivals without a release, at barrier.cluster or after cp.asyncs, after writes that another role may fence, or
-    acquire.
+    """Arrivals without a release, at barrier.cluster, where lanes meet, or after cp.asyncs, after writes that another
+    role may fence, or acquire.
     """
     relaxed = [node for node in program.nodes if _leaves_behind(node.operation)]
     shown = {one.access for one in shown_writes(kernel) if one.role == program.name} if relaxed else set()
@@ -103,7 +127,8 @@ def _leaves_unfenced(kernel: Kernel, program: Program) -> Iterator[Node]:
 
 def _leaves_behind(operation: op.Operation | None) -> bool:
     effects = effects_of(operation)
-    return effects.orders == "relaxed" and (effects.triggers is not None or isinstance(effects.meets, op.ClusterArrive))
+    threads = isinstance(effects.meets, op.ClusterArrive | op.WarpSync)
+    return effects.orders == "relaxed" and (effects.triggers is not None or threads)
 
 
 def _orders_less(operation: op.Operation | None, reach: int) -> bool:

@@ -92,7 +92,7 @@ def words_of(node: Node) -> tuple[str, str]:
         case op.CtaSync():
             return "__syncthreads", "cta"
         case op.WarpSync():
-            return "__syncwarp", "warp"
+            return "__syncwarp" if node.operation.orders else "lanes meet", "warp"
         case op.Choose():
             return "choose", node.operation.name
         case op.WordLoad() | op.WordStore() | op.Atom() | op.Spin() as on:

@@ -26,8 +26,8 @@ class Effects(NamedTuple):
     it stands for would. triggers: arrivals that follow at any later time.
     signal, waits, meets, chooses, finds, word, registers: the operation itself, if it acts on an mbarrier, waits for
     one, is a barrier of threads, a choice, a read that tells what it finds, acts on a word, or is a request for
-    registers. turns: the same, if it waits for other CTAs to end, or for its own to be started. answers: between which
-    it leaves the choice.
+    registers. turns: the same, if it waits for other CTAs to end, or for its own to be started. joins: the same, if it
+    is the commit or the wait of wgmmas by a part of a warpgroup. answers: between which it leaves the choice.
     """
 
     begins: tuple[Begun, ...] = ()
@@ -46,6 +46,7 @@ class Effects(NamedTuple):
     word: op.OnWord | None = None
     registers: op.Setmaxnreg | None = None
     turns: op.Griddepcontrol | op.CtaStart | None = None
+    joins: op.Group | None = None
     answers: tuple[Hashable, ...] = ()
 
     @property
@@ -58,7 +59,7 @@ class Effects(NamedTuple):
         """Accesses, groups and fences: nothing that another role could need to go on."""
         alone = self.signal is None and self.waits is None and self.meets is None
         alone = alone and self.chooses is None and self.finds is None and self.word is None
-        alone = alone and self.registers is None and self.turns is None and self.triggers is None
+        alone = alone and self.registers is None and self.turns is None and self.triggers is None and self.joins is None
         return alone and not self.lands
 
     @property
@@ -74,7 +75,7 @@ class Effects(NamedTuple):
         barrier of threads, a word.
         """
         arrives = self.meets is not None and not isinstance(self.meets, op.ClusterWait)
-        signals = self.signal is not None or self.triggers is not None or bool(self.lands)
+        signals = self.signal is not None or self.triggers is not None or bool(self.lands) or self.joins is not None
         return signals or arrives or self.word is not None
 
     @property
@@ -156,6 +157,8 @@ def _effects(operation: op.Operation) -> Effects:
             return Effects(meets=operation, orders="relaxed")
         case op.NamedSync() | op.CtaSync():
             return Effects(meets=operation, orders="release")
+        case op.WarpSync(orders=False):
+            return Effects(meets=operation, orders="relaxed")
         case op.WarpSync() | op.ClusterWait():
             return Effects(meets=operation)
         case op.Choose():
@@ -274,7 +277,7 @@ def _store_async(store: op.StoreAsync) -> Effects:
 def _group(group: op.Group) -> Effects:
     match group.kind:
         case "mma_commit":
-            return Effects(commits="mma")
+            return Effects(commits="mma", orders="release" if group.joint else None, joins=group if group.joint else None)
         case "bulk_commit":
             return Effects(commits="bulk")
         case "cp_commit":
@@ -284,7 +287,7 @@ def _group(group: op.Group) -> Effects:
         case "cp_wait_all":
             return Effects(commits="cp", ends=Ends("cp", 0))
         case "mma_wait":
-            return Effects(ends=Ends("mma", group.pending))
+            return Effects(ends=Ends("mma", group.pending), joins=group if group.joint else None)
         case "bulk_wait":
             return Effects(ends=Ends("bulk", group.pending))
         case "bulk_wait_read":

@@ -137,11 +137,13 @@ class StoreAsync(Yielded):
 @dataclass(frozen=True)
 class Group(Yielded):
     """kind: the commit_group or wait_group of the wgmmas, the bulk copies or the cp.asyncs of a thread (cp_wait_all:
-    cp.async.wait_all); pending: groups still allowed.
+    cp.async.wait_all); pending: groups still allowed. joint: the role is a warpgroup whose parts each execute it: a
+    group of wgmmas is complete when all parts have issued it, and then over for all of them.
     """
 
     kind: GroupKind
     pending: Annotated[int, range(BULK_GROUPS)] = 0
+    joint: bool = False
 
 
 @dataclass(frozen=True)

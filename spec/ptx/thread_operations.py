@@ -50,7 +50,14 @@ class ClusterWait(Yielded):
 
 @dataclass(frozen=True)
 class WarpSync(Yielded):
-    """__syncwarp(), or a barrier of one warpgroup alone: all representatives of the role."""
+    """__syncwarp(), or a barrier of one warpgroup alone: all representatives of the role. warp: of a role of several
+    warps, those of one of them alone; lanes: of its lanes alone, a bit for each, 0 for all. orders: memory too; at
+    shfl.sync, elect.sync and the like lanes meet, and see nothing of what others did before.
+    """
+
+    warp: Annotated[int, range(-1, CTA_THREADS // 32)] = -1
+    lanes: Annotated[int, range(1 << 32)] = 0
+    orders: bool = True
 
 
 @dataclass(frozen=True)

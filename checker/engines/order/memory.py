@@ -14,7 +14,7 @@ as async accesses are concerned.
 
 from __future__ import annotations
 
-from sm90_verify.engines.order import ctas, landing, maps, signals
+from sm90_verify.engines.order import ctas, landing, maps, signals, warpgroups
 from sm90_verify.engines.order.plan import Move, Numbers, Use
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, Spans, join
@@ -40,7 +40,7 @@ def access(run: Progress, role: int, move: Move) -> None:
         if use.write:
             spans.write, spans.wrote = max(spans.write, end), event
         else:
-            spans.read, spans.began = max(spans.read, end), event
+            spans.read, spans.began, spans.also = max(spans.read, end), event, ()
         maps.written(run, role, use)
         if use.raw:
             state.raw[role][use.bytes] = None
@@ -143,7 +143,8 @@ def look_back(run: Progress, role: int, use: Use) -> None:
     for number in plan.near[use.bytes]:
         for other, spans in state.regions[number].items():
             known = state.done[role] if other == role else clock[other]
-            begun = max(spans.write, spans.loose_write), max(spans.read, spans.loose_read)
+            over = bool(spans.also) and warpgroups.is_over(run, role, number, spans)
+            begun = max(spans.write, spans.loose_write), -1 if over else max(spans.read, spans.loose_read)
             if other != role and (known <= begun[0] or (use.write and known <= begun[1])):
                 _race(run, role, use, other, number, spans, known)
             fenced = known if strict else clock[plan.fenced + other]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from sm90_verify.spec.model.flow import warpgroups_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Shown
@@ -85,6 +86,8 @@ class Move:
     leads: Numbers = ()
     parts: tuple[Move, ...] = ()
     """Of an arrival at several CTAs, one for each."""
+    joins: Literal["", "begins", "commits", "waits"] = ""
+    """What it does with the wgmmas of a warpgroup of which its role is a part."""
     settled: bool = False
     """It reads what its role has written just before: whoever writes the same there changes nothing of that."""
 
@@ -195,6 +198,13 @@ class Plan:
     def programs(self) -> tuple[Program, ...]:
         """Those of the kernel."""
         return self.kernel.programs
+
+    @cached_property
+    def warpgroups(self) -> tuple[tuple[int, ...], ...]:
+        """By role that is a part of a warpgroup which executes wgmma, the other roles of that warpgroup."""
+        numbers = {program.name: number for number, program in enumerate(self.programs)}
+        found = warpgroups_of(self.programs)
+        return tuple(tuple(numbers[one] for one in found.get(program.name, ())) for program in self.programs)
 
     @cached_property
     def users(self) -> tuple[frozenset[int], ...]:

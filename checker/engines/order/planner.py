@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
-from typing import assert_never
+from typing import Literal, assert_never
 
 from sm90_verify.engines.order.decisions import asked_ahead, decided_by, decisions_of, unequal
 from sm90_verify.engines.order.plan import BarrierUse, Left, MeetingUse, Move, Numbers, Plan, Use, has_cycle
 from sm90_verify.engines.order.settled import settle, unsettled
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.contents import extents, left_by
-from sm90_verify.spec.model.flow import just_waited, meeting_of
+from sm90_verify.spec.model.flow import just_waited, meeting_of, threads_of_warp, warpgroups_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.weaker import weaker_operation
 from sm90_verify.spec.ptx import operations as op
@@ -76,6 +76,8 @@ class _Planner:
         self.meetings: dict[str, MeetingUse] = {}
         self.regions: dict[tuple[str, tuple[str, int], int, int, str, Access | None], int] = {}
         self.known: dict[tuple[op.Operation, str | int], Move] = {}
+        together = warpgroups_of(kernel.programs)
+        self.joint = {program.name: program.name in together for program in kernel.programs}
 
     def plan(self) -> Plan:
         for number, program in enumerate(self.programs):
@@ -162,7 +164,7 @@ class _Planner:
             case op.NamedSync():
                 return (), 0
             case op.WarpSync():
-                return (), sum(other.me.threads for other in self.programs if other.role == program.role)
+                return (), threads_of_warp(self.programs, program, operation)
             case op.CtaSync():
                 them = [number for number, other in enumerate(self.programs) if other.me.number == program.me.number]
             case op.ClusterArrive() | op.ClusterWait():
@@ -209,6 +211,8 @@ class _Planner:
             move.made = tuple(self._region(access) for access in held.copied_by(operation))
         if "accesses" in move.shows:
             move.unfenced = tuple({self._region(access): None for access in then.unfenced})
+        if self.joint[program.name]:
+            move.joins = _joins(operation)
         if held.tracks:
             move.loosens = self._missing(then.unordered, held.unordered)
             move.tightens = self._missing(held.unordered, then.unordered)
@@ -320,6 +324,13 @@ class _Planner:
 
 def _wants(effects: Effects) -> tuple[tuple[Access, Hashable], ...]:
     return tuple((access, tag) for access, tag in effects.expected if tag is not None)
+
+
+def _joins(operation: op.Operation) -> Literal["", "begins", "commits", "waits"]:
+    effects = effects_of(operation)
+    if effects.joins is not None:
+        return "commits" if effects.commits is not None else "waits"
+    return "begins" if effects.lasting("mma_group") else ""
 
 
 def _signal(signal: op.Signal) -> tuple[str, int, op.Signal]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from sm90_verify.engines.order import ctas, decisions, landing, lifetime, memory, signals, turns
+from sm90_verify.engines.order import ctas, decisions, landing, lifetime, memory, signals, turns, warpgroups
 from sm90_verify.engines.order.meetings import leave, meet, role_ends
 from sm90_verify.engines.order.plan import Move, Plan
 from sm90_verify.engines.order.progress import Progress
@@ -101,6 +101,8 @@ class Run(Progress):
         if move.forgets or move.forgot:
             self._leave_stretch(role, move)
         match move.kind:
+            case "access" if move.joins == "waits" and not warpgroups.may_go_on(self, role, move):
+                return False
             case "access":
                 memory.access(self, role, move)
                 memory.fence(self, role, move)
@@ -142,6 +144,8 @@ class Run(Progress):
         state.at[role] = target
         if move.over:
             memory.end(self, role, move, done)
+        if move.joins:
+            warpgroups.joined(self, role, move, done)
         if move.loosens or move.tightens:
             memory.release(self, role, move, done)
         if move.kind == "load":

@@ -177,6 +177,8 @@ class Spans:
     raw_read: int = -1
     loose_write: int = -1
     loose_read: int = -1
+    also: tuple[tuple[int, int], ...] = ()
+    """Who is after one of these, (role, event), knows that the last read is over."""
 
     def close(self, event: int) -> None:
         """Whatever has not ended is over with this event."""
@@ -195,7 +197,23 @@ class Spans:
             self.raw_read,
             self.loose_write,
             self.loose_read,
+            self.also,
         )
+
+
+@dataclass(slots=True)
+class Issued:
+    """What one program has committed. clocks: after each commit; reads: by group, the regions that it reads; fresh: of
+    wgmmas that are not committed; seen: how many groups it has waited for.
+    """
+
+    clocks: list[Clock] = field(default_factory=list)
+    reads: list[tuple[int, ...]] = field(default_factory=list)
+    fresh: dict[int, None] = field(default_factory=dict)
+    seen: int = 0
+
+    def copy(self) -> Issued:
+        return Issued(list(self.clocks), list(self.reads), dict(self.fresh), self.seen)
 
 
 class MapWrite(NamedTuple):
@@ -229,7 +247,7 @@ class RunState:
     event and its node with which each role of another one reached into it. incs: by role, its last setmaxnreg.inc;
     given: the join of the clocks of all setmaxnreg.dec. edits: by region and role, of a tensormap; acquired: by role,
     region and whether as other CTAs have released it, the clock at its last acquire. waited: by role, its first event
-    that waited for the end of the first grid.
+    that waited for the end of the first grid. issued: by role, the wgmmas of a part of a warpgroup.
     """
 
     at: list[int]
@@ -250,6 +268,7 @@ class RunState:
     edits: dict[tuple[int, int], MapWrite] = field(default_factory=dict)
     acquired: dict[tuple[int, int, bool], Clock] = field(default_factory=dict)
     waited: dict[int, int] = field(default_factory=dict)
+    issued: list[Issued] = field(default_factory=list)
     history: list[list[Clock]] = field(default_factory=list)
     log: list[RunEvent] = field(default_factory=list)
 
@@ -273,6 +292,7 @@ class RunState:
             dict(self.edits),
             dict(self.acquired),
             dict(self.waited),
+            [one.copy() for one in self.issued],
             [list(clocks) for clocks in self.history],
             list(self.log),
         )
@@ -303,6 +323,7 @@ def initial(plan: Plan) -> RunState:
         [{} for _ in range(roles)],
         [0] * len(plan.homes),
         [{} for _ in plan.homes],
+        issued=[Issued() for _ in range(roles)],
         history=[[] for _ in range(roles)],
     )
 

@@ -116,16 +116,34 @@ class StoredAsync(NamedTuple):
     reduces: bool
 
 
-class Accessed(NamedTuple):
-    """ld, st, ldmatrix, stmatrix, atom or red on shared memory. rank: of the CTA. value: what is written, if it is
-    known and the same for all lanes. scope: of an atomic or strong access, "" of a weak one.
+class LanesAccessed(NamedTuple):
+    """ld, st, ldmatrix, stmatrix, atom or red on shared memory. rank: of the CTA. addresses: by lane, -1 of those that
+    do not take part. size: bytes of each. matrices: of ldmatrix and stmatrix, how many; transposed: with .trans. value:
+    what is written, if that is known and the same for all lanes. scope: of an atomic or strong access, "" of a weak one.
     """
 
     rank: int
-    ranges: Ranges | None
+    addresses: tuple[int, ...]
+    size: int
+    writes: bool
+    matrices: int = 0
+    transposed: bool = False
+    atomic: bool = False
+    scope: str = ""
+    value: int | None = None
+
+
+class Accessed(NamedTuple):
+    """What lanes that do the same have accessed between two events of other kinds: ordinarily, or atomically with a
+    scope.
+    """
+
+    rank: int
+    ranges: Ranges
     writes: bool
     atomic: bool = False
     scope: str = ""
+    value: int | None = None
 
 
 class Multiplied(NamedTuple):
@@ -211,6 +229,7 @@ What: TypeAlias = (
     | AsyncCopied
     | Triggered
     | StoredAsync
+    | LanesAccessed
     | Accessed
     | Multiplied
     | Grouped

@@ -67,6 +67,24 @@ def matrices(addresses: Sequence[int], count: int, shape: str = "m8n8") -> Range
     return None if any(row % PIECE for row in rows) else accessed(rows, PIECE)
 
 
+def of_lane(addresses: Sequence[int], lane: int, count: int, *, transposed: bool = False) -> Ranges | None:
+    """The part of `matrices` that one lane gets, or gives: two elements of each matrix, side by side in a row or, with
+    .trans, one below the other (PTX 9.7.14.5.15).
+    """
+    if matrices(addresses, count) is None:
+        return None
+    pieces = []
+    for matrix in range(count):
+        rows = addresses[8 * matrix : 8 * matrix + 8]
+        if transposed:
+            places = [rows[2 * (lane % 4) + number] + 2 * (lane // 4) for number in range(2)]
+            pieces += [(place, place + 2) for place in places]
+        else:
+            place = rows[lane // 4] + 4 * (lane % 4)
+            pieces.append((place, place + 4))
+    return merged(pieces)
+
+
 def cp_async(address: int, size: int) -> Ranges | None:
     """What cp.async writes for one thread: all of cp-size, since what src-size or ignore-src leave out is zeros."""
     return None if size not in (4, 8, 16) or address % size else ((address, address + size),)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import get_args
 
 from sm90_verify.frontends.ptx import footprints
-from sm90_verify.frontends.ptx.events import Accessed
+from sm90_verify.frontends.ptx.events import LanesAccessed
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Memory, Operand, Register
@@ -17,6 +17,7 @@ from sm90_verify.frontends.ptx.state import Assumed, Warp
 from sm90_verify.frontends.ptx.state import Memory as Bytes
 from sm90_verify.frontends.ptx.values import One, Unknown, lane, signed
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.ptx.limits import WARP
 from sm90_verify.spec.ptx.memory import Scope
 
 SPACES = ("shared", "local", "param", "const", "global")
@@ -137,10 +138,20 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
             memory = bound.cluster.ctas[rank].memory
             if follows:
                 _values(bound, warp, fragment, memory, some)
-            ranges = footprints.accessed((at for _, at in some), size)
-            what = Accessed(rank, ranges, writes, atomic, scope)
+            each_lane = [-1] * 32
+            for index, at in some:
+                each_lane[fragment.lanes[index]] = at
+            value = _written(fragment, some) if one.opcode == "st" and len(getters) == 1 and follows else None
+            what = LanesAccessed(rank, tuple(each_lane), size, writes, 0, False, atomic, scope, value)
             bound.note(warp, fragment, [index for index, _ in some], what)
         return True
+
+    def _written(fragment: Fragment, some: list[tuple[int, int]]) -> int | None:
+        """The value that all lanes store, if it is one and known."""
+        values = getters[0](fragment)
+        found = {lane(values, index) for index, _ in some}
+        value = found.pop()
+        return value if not found and isinstance(value, int) else None
 
     def _values(
         bound: Binding, warp: Warp, fragment: Fragment, memory: Bytes, some: list[tuple[int, int]]
@@ -199,14 +210,13 @@ def on_matrices(bound: Binding) -> Handler:
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
         found = bound.reader.known(address(fragment), lanes, "the address")
         addresses = [found] * len(lanes) if isinstance(found, int) else found
-        ranks = {at >> RANK_SHIFT for at in addresses[: 8 * count]}
-        ranges = None
-        if ranks == {0} and len(lanes) == len(fragment.lanes) == 32:
-            ranges = footprints.matrices(addresses, count, shape)
-        if bound.code.sliced.follows_memory and writes and ranges is not None:
-            for start, stop in ranges:
-                warp.cta.memory.forget(start, stop - start)
-        bound.note(warp, fragment, lanes, Accessed(warp.cta.rank, ranges, writes))
+        if len(addresses) != WARP or shape != "m8n8" or any(at >> RANK_SHIFT for at in addresses[: 8 * count]):
+            raise bound.unknown_form()
+        what = LanesAccessed(warp.cta.rank, tuple(addresses), 16, writes, count, "trans" in words)
+        if bound.code.sliced.follows_memory and writes:
+            for start in addresses[: 8 * count]:
+                warp.cta.memory.forget(start, 16)
+        bound.note(warp, fragment, lanes, what)
         return True
 
     return run

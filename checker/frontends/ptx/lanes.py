@@ -1,0 +1,104 @@
+"""From the events of a warp to those of each thread class: lanes that do the same throughout.
+
+Lanes that are elected, or that alone arrive somewhere, do other things than their neighbours, and each class is a
+sequence of its own. Where lanes meet (elect.sync, shfl.sync, __syncwarp) classes wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sm90_verify.frontends.ptx.events import Event, LanesAccessed, LanesMet, Peeked
+from sm90_verify.frontends.ptx.footprints import Ranges, accessed, matrices, merged, of_lane
+
+ALL = (1 << 32) - 1
+
+
+def footprint_of(what: LanesAccessed, mask: int) -> Ranges | None:
+    """The bytes that lanes of a mask access; None if that is not known."""
+    if not what.matrices:
+        return accessed((at for lane, at in enumerate(what.addresses) if at >= 0 and mask >> lane & 1), what.size)
+    if mask == ALL:
+        return matrices(what.addresses, what.matrices)
+    pieces: list[tuple[int, int]] = []
+    for lane in range(32):
+        if mask >> lane & 1:
+            found = of_lane(what.addresses, lane, what.matrices, transposed=what.transposed)
+            if found is None:
+                return None
+            pieces += found
+    return merged(pieces)
+
+
+class Class(NamedTuple):
+    """mask: its lanes; events: those in which they take part, in order, with the places of them among all events."""
+
+    mask: int
+    events: tuple[tuple[int, Event], ...]
+
+    @property
+    def threads(self) -> int:
+        return self.mask.bit_count()
+
+
+def classes_of(events: Sequence[Event], alive: int) -> tuple[Class, ...]:
+    """The classes of a warp that do anything, the one with the lowest lane first. alive: the lanes that there are.
+
+    Meetings are kept where classes have something to wait for: a class has done something since the last one.
+    """
+    parts = _parts(events, alive)
+    if len(parts) == 1:
+        own = tuple((at, one) for at, one in enumerate(events) if not isinstance(one.what, LanesMet))
+        return (Class(parts[0], own),) if own else ()
+    acting = [part for part in parts if any(one.mask & part and _acts(one) for one in events)]
+    kept = _meetings(events, sum(acting))
+    return tuple(
+        Class(
+            part,
+            tuple(
+                (at, one)
+                for at, one in enumerate(events)
+                if one.mask & part and (at in kept or not isinstance(one.what, LanesMet))
+            ),
+        )
+        for part in acting
+    )
+
+
+def _acts(one: Event) -> bool:
+    return not isinstance(one.what, LanesMet | Peeked)
+
+
+def _parts(events: Sequence[Event], alive: int) -> list[int]:
+    """Lanes that take part in the same events."""
+    parts = [alive]
+    for mask in dict.fromkeys(one.mask for one in events if _acts(one)):
+        found: list[int] = []
+        for part in parts:
+            found += [half for half in (part & mask, part & ~mask) if half]
+        parts = found
+    return sorted(parts, key=lambda part: part & -part)
+
+
+def _meetings(events: Sequence[Event], acting: int) -> frozenset[int]:
+    """The meetings of several classes before which one of these has acted since they met last."""
+    kept: list[int] = []
+    dirty = False
+    for at, one in enumerate(events):
+        if isinstance(one.what, LanesMet):
+            if dirty and one.mask & acting == acting:
+                kept.append(at)
+                dirty = False
+            elif dirty and one.mask & acting:
+                kept.append(at)
+        elif _acts(one):
+            dirty = True
+    return frozenset(kept)
+
+
+def acting_lanes(classes: Sequence[Class]) -> int:
+    """All lanes of classes that do anything."""
+    return sum(one.mask for one in classes)
+
+

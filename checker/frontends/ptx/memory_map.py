@@ -1,0 +1,218 @@
+"""The objects of a CTA's shared memory, found from what is accessed there: mbarriers, and buffers around them.
+
+A buffer is what one copy fills or empties, or several that overlap; where no copy reaches, bytes that are accessed side
+by side. An access of a buffer is given as ranges, and one of a swizzled matrix has hundreds of them. So the bytes of a
+buffer change places: those that the same accesses touch come to lie together, within the bounds that copies have, which
+keep their places. Which accesses have bytes in common, and so what can race, stays exactly the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sm90_verify.frontends.ptx.events import (
+    Accessed,
+    Arrived,
+    AsyncCopied,
+    BarrierAt,
+    CopiedIn,
+    CopiedOut,
+    Expected,
+    Initialised,
+    Invalidated,
+    Multiplied,
+    StoredAsync,
+    Triggered,
+    Waited,
+    What,
+)
+from sm90_verify.frontends.ptx.footprints import Ranges, merged
+from sm90_verify.spec.model.layout import Layout, Region, barriers_over
+from sm90_verify.spec.ptx.limits import MBARRIER_BYTES
+from sm90_verify.spec.ptx.memory import Access
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Bytes [start, stop) of a CTA. moved: by ranges within it that something accesses, where these bytes lie now."""
+
+    name: str
+    start: int
+    stop: int
+    moved: Mapping[Ranges, Ranges]
+
+
+@dataclass(frozen=True)
+class MemoryMap:
+    """barriers: by rank and address, the name. buffers: by rank, in order."""
+
+    barriers: Mapping[BarrierAt, str]
+    buffers: tuple[tuple[Buffer, ...], ...]
+
+    def pieces(self, rank: int, ranges: Ranges, *, write: bool, asynchronous: bool) -> Iterator[Access]:
+        """The accesses of these bytes of a CTA, which are among those that the map was made of."""
+        for buffer, inside in _by_buffer(self.buffers[rank], ranges):
+            for start, stop in buffer.moved[inside]:
+                yield Access(buffer.name, "shared", start, stop, write, "async" if asynchronous else "generic", rank)
+
+    def layout(self) -> Layout:
+        """As a layout, in which nothing is initialised before the kernel begins."""
+        regions = [
+            Region(name, "shared", at.address, at.address + MBARRIER_BYTES, frozenset(), name, at.rank)
+            for at, name in self.barriers.items()
+        ]
+        names = tuple(self.barriers.values())
+        for rank, found in enumerate(self.buffers):
+            for one in found:
+                over = frozenset(
+                    other
+                    for at, other in self.barriers.items()
+                    if at.rank == rank and at.address < one.stop and one.start < at.address + MBARRIER_BYTES
+                )
+                regions.append(Region(one.name, "shared", one.start, one.stop, over, one.name, rank))
+        slots = {region.declaration: 1 for region in regions}
+        return Layout(tuple(regions), {}, names, slots, {}, {}, barriers_over(regions, names))
+
+
+def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], base: int) -> MemoryMap:
+    """The map of what was done: (rank of the CTA that did it, what). homes: by rank, what names begin with. base: the
+    address that names count from.
+    """
+    copied: list[list[tuple[int, int]]] = [[] for _ in homes]
+    touched: list[dict[Ranges, None]] = [{} for _ in homes]
+    seen: dict[BarrierAt, None] = {}
+    for from_rank, what in dict.fromkeys(done):
+        for at in barriers_of(what):
+            seen[at] = None
+        for rank, ranges in ranges_of(what, from_rank):
+            if ranges:
+                touched[rank][ranges] = None
+                if isinstance(what, CopiedIn | CopiedOut | StoredAsync | AsyncCopied):
+                    copied[rank] += ranges
+    barriers = {at: f"{homes[at.rank]}mbarrier_{at.address - base:#x}" for at in sorted(seen)}
+    buffers = tuple(
+        tuple(_buffers(f"{home}smem_", base, some, tuple(whole)))
+        for home, some, whole in zip(homes, copied, touched, strict=True)
+    )
+    return MemoryMap(barriers, buffers)
+
+
+# ---------------------------------------------------------------- buffers
+
+
+def _buffers(
+    name: str, base: int, copied: Sequence[tuple[int, int]], touched: Sequence[Ranges]
+) -> Iterator[Buffer]:
+    bounds = _overlapping(copied)
+    rest = _without(merged(one for ranges in touched for one in ranges), bounds)
+    plain = [Buffer("", start, stop, {}) for start, stop in sorted((*bounds, *rest))]
+    inside: dict[tuple[int, int], dict[Ranges, None]] = {}
+    for ranges in touched:
+        for buffer, some in _by_buffer(plain, ranges):
+            inside.setdefault((buffer.start, buffer.stop), {})[some] = None
+    edges = sorted({edge for one in copied for edge in one})
+    for one in plain:
+        some = tuple(inside[one.start, one.stop])
+        kept = [edge for edge in edges if one.start < edge < one.stop]
+        yield Buffer(f"{name}{one.start - base:#x}", one.start, one.stop, _moved(one.start, one.stop, some, kept))
+
+
+def _overlapping(pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Pieces that overlap as one; those that only touch stay apart."""
+    found: list[tuple[int, int]] = []
+    for start, stop in sorted(set(pieces)):
+        if found and start < found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], stop))
+        else:
+            found.append((start, stop))
+    return found
+
+
+def _without(ranges: Ranges, holes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges outside the holes, which are in order."""
+    found = []
+    for start, stop in ranges:
+        for hole_start, hole_stop in holes:
+            if hole_stop <= start or hole_start >= stop:
+                continue
+            if start < hole_start:
+                found.append((start, hole_start))
+            start = max(start, hole_stop)
+        if start < stop:
+            found.append((start, stop))
+    return found
+
+
+def _by_buffer(buffers: Sequence[Buffer], ranges: Ranges) -> Iterator[tuple[Buffer, Ranges]]:
+    """The ranges, cut at the bounds of buffers."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for start, stop in ranges:
+        at = bisect_right(buffers, start, key=lambda one: one.start) - 1
+        while start < stop:
+            end = min(stop, buffers[at].stop)
+            found.setdefault(at, []).append((start, end))
+            start, at = end, at + 1
+    return ((buffers[at], tuple(some)) for at, some in found.items())
+
+
+def _moved(start: int, stop: int, touched: Sequence[Ranges], kept: Sequence[int]) -> dict[Ranges, Ranges]:
+    """Where the bytes of each access lie when those that the same accesses touch lie together. kept: places across which
+    no byte moves.
+    """
+    if all(len(one) == 1 for one in touched):
+        return {one: one for one in touched}
+    edges = sorted({start, stop, *kept, *(edge for one in touched for piece in one for edge in piece)})
+    place = {edge: number for number, edge in enumerate(edges)}
+    who: list[list[int]] = [[] for _ in edges]
+    for number, one in enumerate(touched):
+        for begin, end in one:
+            for segment in range(place[begin], place[end]):
+                who[segment].append(number)
+    order: list[int] = []
+    for first, last in pairwise([start, *kept, stop]):
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for segment in range(place[first], place[last]):
+            groups.setdefault(tuple(who[segment]), []).append(segment)
+        order += [segment for _, some in sorted(groups.items()) for segment in some]
+    at, now = start, [0] * len(edges)
+    for segment in order:
+        now[segment] = at
+        at += edges[segment + 1] - edges[segment]
+    return {
+        one: merged(
+            (now[segment], now[segment] + edges[segment + 1] - edges[segment])
+            for begin, end in one
+            for segment in range(place[begin], place[end])
+        )
+        for one in touched
+    }
+
+
+# ---------------------------------------------------------------- what events are on
+
+
+def barriers_of(what: What) -> tuple[BarrierAt, ...]:
+    """The mbarriers that an event is on."""
+    match what:
+        case Initialised() | Invalidated() | Arrived() | Expected() | Waited() | Triggered() | StoredAsync():
+            return (what.barrier,)
+        case CopiedIn():
+            return what.barriers
+        case _:
+            return ()
+
+
+def ranges_of(what: What, rank: int) -> Iterable[tuple[int, Ranges]]:
+    """The bytes of shared memory that an event accesses, by the rank of the CTA. rank: of the CTA that does it."""
+    match what:
+        case CopiedIn():
+            return [*((other, what.ranges or ()) for other in what.ranks), (rank, what.source)]
+        case CopiedOut() | AsyncCopied() | Multiplied():
+            return [(rank, what.ranges or ())]
+        case StoredAsync() | Accessed():
+            return [(what.rank, what.ranges or ())]
+        case _:
+            return []
