@@ -18,7 +18,7 @@ from typing import NamedTuple
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.proxies import Bare, Edited
 from sm90_verify.spec.ptx.effect_parts import TriggeredArrivals
-from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, any_of
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, all_of, any_of
 from sm90_verify.spec.ptx.groups import Held
 from sm90_verify.spec.ptx.mbarrier import Mbarrier
 from sm90_verify.spec.ptx.memory import Access, describe
@@ -52,11 +52,16 @@ Told = tuple[Expr, tuple[tuple[Expr, int, str], ...]]
 
 @dataclass(frozen=True)
 class Bystander:
-    """A role seen from another: its name, its location variable, and its locations."""
+    """A role seen from another: its name, its location variable, and its locations. groups: of a part of a warpgroup,
+    how many groups of wgmmas it has committed that nobody has waited for (spec.model.warpgroups); partners: the other
+    parts.
+    """
 
     name: str
     counter: Field
     spots: tuple[Spot, ...]
+    groups: Field | None = None
+    partners: list[Bystander] = field(default_factory=list, compare=False)
     known: dict[object, Told] = field(default_factory=dict, compare=False)
 
     def conflict(self, access: Access) -> Told:
@@ -65,8 +70,49 @@ class Bystander:
         """
         if access not in self.known:
             which = [{own: at for own, at in some.items() if access.conflicts(own)} for some in self.begun]
-            self.known[access] = self.told(which, describe)
+            if self.groups is None:
+                self.known[access] = self.told(which, describe)
+            else:
+                self.known[access] = _either(self.told(which, describe), *self._of_wgmmas(access))
         return self.known[access]
+
+    def _of_wgmmas(self, access: Access) -> Iterator[Told]:
+        """What conflicts with an access among the reads of wgmmas that the warpgroup executes together: those of groups
+        that nobody has waited for, and those that no part has released since.
+        """
+        assert self.groups is not None
+        for age, places in enumerate(self.by_age):
+            found = {own: at for own, at in places.items() if access.conflicts(own)}
+            if found:
+                since = TRUE if age == 0 else Lit(age - 1, self.groups.width) < self.groups
+                yield _while(since, self.told([found], describe))
+        for own, at in self.unreleased.items():
+            if access.conflicts(own):
+                others = all_of(in_locations(one.counter, one.not_over(own)) for one in self.partners)
+                yield _while(others, self.told([{own: at}], describe))
+
+    def not_over(self, access: Access) -> list[int]:
+        """Where an access of its own wgmmas is in progress, or over and not released since."""
+        return [at for at, spot in enumerate(self.spots) if access in _wgmmas_of(spot.held)] + [
+            *self.unreleased.get(access, ())
+        ]
+
+    @cached_property
+    def by_age(self) -> list[Places]:
+        """The reads of wgmmas that are not committed, then those of the group committed last, and so on."""
+        ages = max((len(spot.held.mma) for spot in self.spots), default=0)
+        found = [_places([spot.held.fresh_mma for spot in self.spots])]
+        for age in range(1, ages + 1):
+            found.append(
+                _places([spot.held.mma[-age] if len(spot.held.mma) >= age else () for spot in self.spots])
+            )
+        return found
+
+    @cached_property
+    def unreleased(self) -> Places:
+        """The reads of wgmmas that are over, and that nothing has released since a relaxed arrival."""
+        mine = {access for spot in self.spots for access in _wgmmas_of(spot.held)}
+        return _places([[one for one in spot.held.unordered if one in mine] for spot in self.spots])
 
     def unfenced(self, access: Access, strict: bool) -> Told:
         """The role has a generic access that an async access needs a fence after, and has not executed one since; and
@@ -81,10 +127,11 @@ class Bystander:
     @cached_property
     def begun(self) -> tuple[Places, Places]:
         """What is in progress where, and what could start where."""
-        return (
-            _places([(*spot.held.in_progress(), *spot.held.unordered) for spot in self.spots]),
-            _places([spot.next for spot in self.spots]),
-        )
+        mine = [(*spot.held.in_progress(), *spot.held.unordered) for spot in self.spots]
+        if self.groups is not None:
+            apart = {access for spot in self.spots for access in _wgmmas_of(spot.held)}
+            mine = [tuple(one for one in some if one not in apart) for some in mine]
+        return _places(mine), _places([spot.next for spot in self.spots])
 
     @cached_property
     def bare(self) -> Places:
@@ -99,6 +146,22 @@ class Bystander:
                 cases.setdefault((rank, word(access)), []).extend(at)
         anywhere = in_locations(self.counter, (place for at in cases.values() for place in at))
         return anywhere, tuple((in_locations(self.counter, at), rank, name) for (rank, name), at in cases.items())
+
+
+def _wgmmas_of(held: Held) -> tuple[Access, ...]:
+    """The reads of all wgmmas in progress."""
+    return (*(access for group in held.mma for access in group), *held.fresh_mma)
+
+
+def _while(condition: Expr, told: Told) -> Told:
+    """The same, as long as the condition holds."""
+    anywhere, cases = told
+    return anywhere & condition, tuple((when & condition, rank, word) for when, rank, word in cases)
+
+
+def _either(*told: Told) -> Told:
+    """Any of them."""
+    return any_of(anywhere for anywhere, _ in told), tuple(case for _, cases in told for case in cases)
 
 
 def _places(spots: Iterable[Iterable[Access]]) -> Places:

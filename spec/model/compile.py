@@ -80,6 +80,8 @@ class _Compiler:
             for home in self._homes()
         }
         seen = {p.name: self._bystander(p) for p in kernel.programs}
+        for name, others in self.v.warpgroups.others.items():
+            seen[name].partners.extend(seen[other] for other in others)
         self.unmet = Unmet(self.v, seen, self.gone, self.causality)
 
     def machine(self) -> Machine:
@@ -262,6 +264,8 @@ class _Compiler:
             ways = [register_way(free, before, program.me.threads, effects.registers)]
         elif effects.turns is not None:
             ways = self._turn_ways(program, node)
+        elif effects.joins is not None:
+            ways = [self.v.warpgroups.way(role, effects.joins)]
         elif isinstance(node.operation, op.TriggeredArrive):
             ways = [self.signals.trigger(role, node.operation)]
         else:
@@ -332,7 +336,8 @@ class _Compiler:
         spots = [Spot(one, tuple(ahead)) for one, ahead in zip(held, soon(program), strict=True)]
         inside = (one for one, node in zip(held, program.nodes, strict=True) if blocks_inside(node.operation))
         spots += [Spot(one, ()) for one in inside]
-        return Bystander(program.name, self.v.counters[program.name], tuple(spots))
+        joint = self.v.warpgroups.ahead.get(program.name)
+        return Bystander(program.name, self.v.counters[program.name], tuple(spots), joint)
 
     def _exited(self, home: str, width: int, arrived: Mapping[str, Field] | None = None) -> Expr:
         """How many threads of a CTA or a cluster have exited, without those that have arrived before."""

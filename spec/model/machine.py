@@ -59,6 +59,7 @@ VariableKind = Literal[
     "started",
     "put off",
     "complete",
+    "groups",
     "other",
 ]
 """What a variable is of its owner:

@@ -16,6 +16,7 @@ from sm90_verify.spec.model.machine import Variable, VariableKind
 from sm90_verify.spec.model.pools import registers_of, words_of
 from sm90_verify.spec.model.proxies import bare_bits, bare_writes, edit_fields
 from sm90_verify.spec.model.triggers import flights_of, triggers_of
+from sm90_verify.spec.model.warpgroups import Warpgroups
 from sm90_verify.spec.model.weaker import is_needed
 from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
@@ -56,6 +57,7 @@ class Variables:
         self.free = registers_of(self.nodes(), self.new)
         self.words = words_of(self.nodes(), self.new, kernel.layout.words)
         self._plan_turns()
+        self.warpgroups = Warpgroups(self.programs, self.new)
 
     def nodes(self) -> Iterable[tuple[Program, int, Node]]:
         """All nodes of all programs, with their numbers."""

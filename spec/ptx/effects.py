@@ -277,7 +277,9 @@ def _store_async(store: op.StoreAsync) -> Effects:
 def _group(group: op.Group) -> Effects:
     match group.kind:
         case "mma_commit":
-            return Effects(commits="mma", orders="release" if group.joint else None, joins=group if group.joint else None)
+            return Effects(
+                commits="mma", orders="release" if group.joint else None, joins=group if group.joint else None
+            )
         case "bulk_commit":
             return Effects(commits="bulk")
         case "cp_commit":

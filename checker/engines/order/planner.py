@@ -24,10 +24,22 @@ TAKEN = "taken"
 """Marks the bytes that copies are taken from, apart from the same bytes where they are read or written."""
 
 
+def _in_a_loop(programs: tuple[Program, ...]) -> str:
+    """Where a warpgroup whose warps are programs of their own comes back to a wgmma; "" if none does."""
+    together = warpgroups_of(programs)
+    for program in programs:
+        for index, node in enumerate(program.nodes):
+            if program.name in together and any(target <= index for target in node.successors.values()):
+                return f"{program.name} is a part of a warpgroup, and has a loop ({node.source})"
+    return ""
+
+
 def refusal(programs: tuple[Program, ...]) -> str:
     """Why one run says nothing about the others: control flow that depends on the schedule; "" if there is none."""
     if (unfollowed := _unfollowed(programs)) is not None:
         return f"st.async writes {unfollowed}, which is accessed through the async proxy: the fence is not followed"
+    if (loop := _in_a_loop(programs)):
+        return loop
     for program in programs:
         for node in program.nodes:
             effects = effects_of(node.operation)

@@ -28,7 +28,15 @@ from sm90_verify.frontends.ptx.opcodes import FLOATING, is_opaque, parts_of
 
 WIDTHS = {
     **{f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)},
-    **{"pred": 1, "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "f16x2": 32, "bf16x2": 32, "tf32": 32, "b128": 128},
+    "pred": 1,
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "f64": 64,
+    "f16x2": 32,
+    "bf16x2": 32,
+    "tf32": 32,
+    "b128": 128,
 }
 """Bits of a type."""
 
@@ -130,9 +138,7 @@ def expressions_of(operands: Operands) -> tuple[Expression, ...]:
     if "cc" in one.modifiers:
         targets.append(CARRY)
     reads = tuple(operands.reads)
-    return tuple(
-        Expression(number, text, reads) for number, text in zip(targets, found, strict=False) if number != -1
-    )
+    return tuple(Expression(number, text, reads) for number, text in zip(targets, found, strict=False) if number != -1)
 
 
 def _written(operand: Operand) -> tuple[int, ...]:
@@ -397,9 +403,7 @@ _WRITERS: Mapping[str, Writer] = {
     "sad": lambda o, m, g: (
         f"(abs({o.text(g[0], m[-1])} - {o.text(g[1], m[-1])}) + {o.text(g[2], m[-1])}) & {_mask(m[-1])}"
     ),
-    "szext": lambda o, m, g: (
-        f"extended({o.text(g[0], 'b32')}, {o.text(g[1], 'u32')}, {m[-1] == 's32'}, {'wrap' in m})"
-    ),
+    "szext": lambda o, m, g: f"extended({o.text(g[0], 'b32')}, {o.text(g[1], 'u32')}, {m[-1] == 's32'}, {'wrap' in m})",
     "bmsk": lambda o, m, g: f"bit_mask({o.text(g[0], 'u32')}, {o.text(g[1], 'u32')}, {'wrap' in m})",
 }
 

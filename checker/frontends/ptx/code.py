@@ -179,7 +179,7 @@ class _Compiler:
             names = [f"r{register}" if register != CARRY else "rc" for register in each.reads]
             names += [f"s{number}" for number in range(len(step.specials))]
             lines.append(None if each.text is None else f"lambda {', '.join(names)}: {each.text}")
-        functions = [None if line is None else eval(line, self.names) for line in lines]  # noqa: S307
+        functions = [None if line is None else eval(line, self.names) for line in lines]
         unknown = Unknown(one.line, f"{one.name} is not followed")
         slots, guard = self.slots, one.guard
         plan = [
@@ -212,7 +212,7 @@ class _Compiler:
 
     def finish(self) -> None:
         """Compiles what was written."""
-        exec("\n".join(self.text), self.names)  # noqa: S102
+        exec("\n".join(self.text), self.names)
         for one in self.waiting:
             one.fast = self.names[one.name]
 

@@ -9,7 +9,16 @@ from sm90_verify.frontends.ptx.instruction import Parameter, Variable
 
 BYTES = {
     **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64)},
-    **{"f16": 2, "f32": 4, "f64": 8, "f16x2": 4, "bf16": 2, "bf16x2": 4, "tf32": 4, "b128": 16, "e4m3x2": 2, "e5m2x2": 2},
+    "f16": 2,
+    "f32": 4,
+    "f64": 8,
+    "f16x2": 4,
+    "bf16": 2,
+    "bf16x2": 4,
+    "tf32": 4,
+    "b128": 16,
+    "e4m3x2": 2,
+    "e5m2x2": 2,
 }
 """Of one element of a type."""
 MOST = 1 << 31

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from sm90_verify.frontends.ptx.footprints import Ranges
 from sm90_verify.spec.ptx.mbarrier_operations import AnyScope, ArriveKind, ArriveSem, WaitSem
-from sm90_verify.spec.ptx.memory_operations import FenceKind, GroupKind, MapFenceKind
 from sm90_verify.spec.ptx.memory import Scope
+from sm90_verify.spec.ptx.memory_operations import FenceKind, GroupKind, MapFenceKind
 
 
 class BarrierAt(NamedTuple):

@@ -100,5 +100,3 @@ def _meetings(events: Sequence[Event], acting: int) -> frozenset[int]:
 def acting_lanes(classes: Sequence[Class]) -> int:
     """All lanes of classes that do anything."""
     return sum(one.mask for one in classes)
-
-

@@ -43,7 +43,18 @@ KEYS = (
 )
 OF_BYTES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 """An element of so many bytes."""
-TENSOR_KEYS = ("offset", "address", "element", "element_bytes", "box", "swizzle", "interleave", "shape", "element_strides", "name")
+TENSOR_KEYS = (
+    "offset",
+    "address",
+    "element",
+    "element_bytes",
+    "box",
+    "swizzle",
+    "interleave",
+    "shape",
+    "element_strides",
+    "name",
+)
 
 
 class Assumption(NamedTuple):
@@ -109,9 +120,7 @@ class Launch:
         """All CTAs of its cluster, by rank."""
         first = [index - index % extent for index, extent in zip(block, self.cluster, strict=True)]
         x, y, z = self.cluster
-        return tuple(
-            (first[0] + i, first[1] + j, first[2] + k) for k in range(z) for j in range(y) for i in range(x)
-        )
+        return tuple((first[0] + i, first[1] + j, first[2] + k) for k in range(z) for j in range(y) for i in range(x))
 
     def clusters(self) -> tuple[tuple[Block, ...], ...]:
         """Those to look at: of all CTAs, or of the ones that are asked for."""
@@ -130,7 +139,9 @@ class Launch:
         """A value of the block of parameters, unsigned."""
         found = self.parameters.read(offset, size)
         if found is None:
-            return Unknown(line, f"bytes {offset} to {offset + size - 1} of the parameters, which the launch leaves out")
+            return Unknown(
+                line, f"bytes {offset} to {offset + size - 1} of the parameters, which the launch leaves out"
+            )
         return found
 
     def tensor_map(self, offset: int) -> TensorMap | None:
@@ -239,7 +250,9 @@ class _Reader:
         x, y, z = (*found, 1, 1)[:3]
         for extent, limit in zip((x, y, z), below, strict=True):
             if not isinstance(extent, int) or isinstance(extent, bool) or not 1 <= extent < limit:
-                raise self.wrong(name, f"{_short(found)}", f"extents of 1 to {', '.join(str(one - 1) for one in below)}")
+                raise self.wrong(
+                    name, f"{_short(found)}", f"extents of 1 to {', '.join(str(one - 1) for one in below)}"
+                )
         return x, y, z
 
     def parameters(self, told: Any) -> Bytes:
@@ -262,7 +275,9 @@ class _Reader:
 
     def _piece(self, name: str, one: Any) -> tuple[bytes, int]:
         if not isinstance(one, dict) or not set(one) <= {"offset", "bytes", "type", "value", "name"}:
-            raise self.wrong(name, _short(one), '{"offset": 0, "type": "u32", "value": 7} or {"offset": 0, "bytes": "…"}')
+            raise self.wrong(
+                name, _short(one), '{"offset": 0, "type": "u32", "value": 7} or {"offset": 0, "bytes": "…"}'
+            )
         offset = self._number(f"{name}.offset", one.get("offset"), 0, PARAMETER_BYTES)
         if "bytes" in one:
             return self.hexadecimal(f"{name}.bytes", one["bytes"]), offset
@@ -295,7 +310,9 @@ class _Reader:
         for number, one in enumerate(self._list("tensor_maps", told)):
             name = f"tensor_maps[{number}]"
             if not isinstance(one, dict):
-                raise self.wrong(name, _short(one), '{"offset": 128, "element": "f16", "box": [64, 128], "swizzle": 128}')
+                raise self.wrong(
+                    name, _short(one), '{"offset": 128, "element": "f16", "box": [64, 128], "swizzle": 128}'
+                )
             for key in one:
                 if key not in TENSOR_KEYS:
                     raise self.wrong(f"{name}.{key}", "no field has this name", ", ".join(TENSOR_KEYS))

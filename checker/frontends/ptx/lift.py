@@ -47,7 +47,7 @@ from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
-from sm90_verify.spec.ptx.limits import WARP, WARPGROUP
+from sm90_verify.spec.ptx.limits import WARP
 from sm90_verify.spec.ptx.memory import Access, Strong
 from sm90_verify.spec.ptx.phase import Lineage, Phase
 
@@ -67,18 +67,14 @@ class _Lift:
         self.footprints: dict[tuple[LanesAccessed, int], Ranges] = {}
         self.unions: dict[tuple[Ranges, ...], Ranges] = {}
         self.roles = self._gathered()
-        done = (
-            (cta.rank, event.what) for cta, _, _, parts in self.roles for part in parts for event in part.events
-        )
+        done = ((cta.rank, event.what) for cta, _, _, parts in self.roles for part in parts for event in part.events)
         homes = [self.cluster.home(cta.rank) for cta in execution.cluster.ctas]
         self.map: MemoryMap = memory_map(done, homes, execution.addresses.dynamic)
 
     def kernel(self) -> Kernel:
         programs = [program for role in self.roles for program in self._programs(*role)]
         registers = self.launch.registers or 168
-        kernel = Kernel(
-            self.name, {}, self.map.layout(), tuple(programs), self.cluster, Rules(met=False), registers
-        )
+        kernel = Kernel(self.name, {}, self.map.layout(), tuple(programs), self.cluster, Rules(met=False), registers)
         validate(kernel, annotated=True)
         return kernel
 

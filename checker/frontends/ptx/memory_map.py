@@ -103,9 +103,7 @@ def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], base: int
 # ---------------------------------------------------------------- buffers
 
 
-def _buffers(
-    name: str, base: int, copied: Sequence[tuple[int, int]], touched: Sequence[Ranges]
-) -> Iterator[Buffer]:
+def _buffers(name: str, base: int, copied: Sequence[tuple[int, int]], touched: Sequence[Ranges]) -> Iterator[Buffer]:
     bounds = _overlapping(copied)
     rest = _without(merged(one for ranges in touched for one in ranges), bounds)
     plain = [Buffer("", start, stop, {}) for start, stop in sorted((*bounds, *rest))]

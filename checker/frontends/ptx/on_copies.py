@@ -73,8 +73,10 @@ def _sized(bound: Binding, address: int) -> tuple[TensorMap, int]:
     found = map_of(bound, address)
     size = None if found is None else footprints.tensor_bytes(found)
     if found is None or size is None:
-        where = f"at offset {address - WINDOWS['param']} of the parameters" if space_of(address) == "param" else (
-            f"at address {address:#x}"
+        where = (
+            f"at offset {address - WINDOWS['param']} of the parameters"
+            if space_of(address) == "param"
+            else (f"at address {address:#x}")
         )
         raise Undetermined(
             f"{bound.one.name}: the tensor map {where} is not known: give its bytes in the launch file, or its box in "
@@ -109,7 +111,9 @@ def _land(bound: Binding, copied: CopiedIn) -> None:
                 memory.forget(start, stop - start)
 
 
-def _barriers(bound: Binding, warp: Warp, ranks: tuple[int, ...], address: int, multicast: bool) -> tuple[BarrierAt, ...]:
+def _barriers(
+    bound: Binding, warp: Warp, ranks: tuple[int, ...], address: int, multicast: bool
+) -> tuple[BarrierAt, ...]:
     """What a copy signals: with multicast, the same offset in each CTA."""
     at = bound.barrier(warp, address)
     return tuple(BarrierAt(rank, at.address) for rank in ranks) if multicast else (at,)
@@ -157,13 +161,14 @@ def _tensor_out(bound: Binding) -> Handler:
     origin, map = bound.reader.shared(source), bound.reader.get(target.address, 64)
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-        found = bound.reader.by_value(
-            lanes, (origin(fragment), "the source"), (map(fragment), "the tensor map")
-        )
+        found = bound.reader.by_value(lanes, (origin(fragment), "the source"), (map(fragment), "the tensor map"))
         for (where, described), some in found:
             tensor, _ = _sized(bound, described)
             bound.note(
-                warp, fragment, some, CopiedOut(footprints.tensor_box(tensor, where & OFFSET), described, where & OFFSET)
+                warp,
+                fragment,
+                some,
+                CopiedOut(footprints.tensor_box(tensor, where & OFFSET), described, where & OFFSET),
             )
         return True
 
@@ -284,9 +289,7 @@ def on_async_store(bound: Binding) -> Handler:
     length = size
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-        found = bound.reader.by_value(
-            lanes, (into(fragment), "the destination"), (barrier(fragment), "the barrier")
-        )
+        found = bound.reader.by_value(lanes, (into(fragment), "the destination"), (barrier(fragment), "the barrier"))
         for (where, signalled), some in found:
             (rank,) = _ranks(bound, warp, where, None)
             at = bound.barrier(warp, signalled)

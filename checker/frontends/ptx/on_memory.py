@@ -153,9 +153,7 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
         value = found.pop()
         return value if not found and isinstance(value, int) else None
 
-    def _values(
-        bound: Binding, warp: Warp, fragment: Fragment, memory: Bytes, some: list[tuple[int, int]]
-    ) -> None:
+    def _values(bound: Binding, warp: Warp, fragment: Fragment, memory: Bytes, some: list[tuple[int, int]]) -> None:
         for index, at in some:
             thread = fragment.lanes[index]
             for number, part in enumerate(values):

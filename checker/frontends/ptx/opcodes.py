@@ -14,16 +14,99 @@ FLOATING = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "tf32", "f32x2", "e4
 """Types whose arithmetic is not followed."""
 
 VALUES = frozenset(
-    "add sub mul mad mul24 mad24 addc subc madc sad div rem abs neg min max popc clz bfind brev bfe bfi fns dp4a dp2a "
-    "and or xor not cnot lop3 shl shr shf prmt mov selp slct set setp cvt cvta isspacep mapa szext bmsk getctarank "
-    "fma rcp sqrt rsqrt sin cos lg2 ex2 tanh copysign testp".split()
+    [
+        "add",
+        "sub",
+        "mul",
+        "mad",
+        "mul24",
+        "mad24",
+        "addc",
+        "subc",
+        "madc",
+        "sad",
+        "div",
+        "rem",
+        "abs",
+        "neg",
+        "min",
+        "max",
+        "popc",
+        "clz",
+        "bfind",
+        "brev",
+        "bfe",
+        "bfi",
+        "fns",
+        "dp4a",
+        "dp2a",
+        "and",
+        "or",
+        "xor",
+        "not",
+        "cnot",
+        "lop3",
+        "shl",
+        "shr",
+        "shf",
+        "prmt",
+        "mov",
+        "selp",
+        "slct",
+        "set",
+        "setp",
+        "cvt",
+        "cvta",
+        "isspacep",
+        "mapa",
+        "szext",
+        "bmsk",
+        "getctarank",
+        "fma",
+        "rcp",
+        "sqrt",
+        "rsqrt",
+        "sin",
+        "cos",
+        "lg2",
+        "ex2",
+        "tanh",
+        "copysign",
+        "testp",
+    ]
 )
-SILENT = frozenset("prefetch prefetchu pmevent nanosleep createpolicy discard applypriority alloca brkpt".split())
+SILENT = frozenset(
+    ["prefetch", "prefetchu", "pmevent", "nanosleep", "createpolicy", "discard", "applypriority", "alloca", "brkpt"]
+)
 """Nobody who is verified can notice them; what some of them write is not known."""
 EXITS = frozenset(("ret", "exit", "trap"))
 EVENTS = frozenset(
-    "mbarrier cp bar barrier wgmma fence membar setmaxnreg tensormap griddepcontrol elect shfl vote match redux "
-    "activemask red atom ldmatrix stmatrix mma multimem st_async clusterlaunchcontrol".split()
+    [
+        "mbarrier",
+        "cp",
+        "bar",
+        "barrier",
+        "wgmma",
+        "fence",
+        "membar",
+        "setmaxnreg",
+        "tensormap",
+        "griddepcontrol",
+        "elect",
+        "shfl",
+        "vote",
+        "match",
+        "redux",
+        "activemask",
+        "red",
+        "atom",
+        "ldmatrix",
+        "stmatrix",
+        "mma",
+        "multimem",
+        "st_async",
+        "clusterlaunchcontrol",
+    ]
 )
 
 
@@ -68,7 +151,9 @@ def _writes_nothing(one: Instruction) -> bool:
             return one.opcode not in _RESULTS
 
 
-_RESULTS = VALUES | frozenset("ld ldu atom elect shfl vote match redux activemask ldmatrix mma multimem".split())
+_RESULTS = VALUES | frozenset(
+    ["ld", "ldu", "atom", "elect", "shfl", "vote", "match", "redux", "activemask", "ldmatrix", "mma", "multimem"]
+)
 
 
 def registers_of(one: Instruction) -> Registers:

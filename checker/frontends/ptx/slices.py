@@ -117,7 +117,9 @@ def _of_copy(one: Instruction) -> tuple[Operand, ...]:
     if "prefetch" in words:
         return ()
     if "bulk" not in words:
-        return given if len(words) < 2 or words[1].startswith(("mbarrier", "wait", "commit")) else (given[0], *given[2:])
+        return (
+            given if len(words) < 2 or words[1].startswith(("mbarrier", "wait", "commit")) else (given[0], *given[2:])
+        )
     if "tensor" in words:
         return tuple(Memory(part.address) if isinstance(part, Memory) else part for part in given)
     return given

@@ -18,12 +18,12 @@ WINDOW = 1 << 40
 
 def to_generic(space: str, address: int) -> int:
     """cvta: the generic address of one in a memory."""
-    return address + WINDOWS.get(space.split("::")[0], 0)
+    return address + WINDOWS.get(space.split("::", maxsplit=1)[0], 0)
 
 
 def from_generic(space: str, address: int) -> int:
     """cvta.to"""
-    return address - WINDOWS.get(space.split("::")[0], 0)
+    return address - WINDOWS.get(space.split("::", maxsplit=1)[0], 0)
 
 
 def space_of(address: int) -> str:
@@ -36,7 +36,7 @@ def is_space(space: str, address: int) -> int:
     found = space_of(address)
     if space == "shared::cta":
         return int(found == "shared" and (address - WINDOWS["shared"]) >> RANK_SHIFT == 0)
-    return int(found == space.split("::")[0])
+    return int(found == space.split("::", maxsplit=1)[0])
 
 
 def mapped(address: int, rank: int) -> int:

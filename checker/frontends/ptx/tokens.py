@@ -33,7 +33,7 @@ def tokens_of(text: str, path: str) -> list[Token]:
     while position < end:
         one = match(text, position)
         if one is None:
-            said = text[position : position + 20].split("\n")[0]
+            said = text[position : position + 20].split("\n", maxsplit=1)[0]
             raise SpecError(f"{said!r} is no PTX: give the text that the compiler writes", Source(path, line))
         kind, word = str(one.lastgroup), one.group()
         if kind != "space":

@@ -1,0 +1,51 @@
+"""wgmma by a warpgroup whose warps are programs of their own (PTX ISA 9.7.15): they issue each group of wgmmas together,
+and it is over for all of them at once.
+
+By program there is a variable: how many groups it has committed that nobody has waited for. A group is complete when
+all warps have issued it, and not before; so a program waits until the others have committed as many, less those that it
+leaves pending. What it has waited for is over for all, and every variable goes down by as many groups: the group that a
+program has committed n groups ago is in progress as long as its variable is above n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sm90_verify.spec.model.flow import warpgroups_of
+from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit, all_of, where
+from sm90_verify.spec.ptx.needs import OUTSTANDING
+from sm90_verify.spec.ptx.step import Illegal, Way
+
+WIDTH = 6
+"""Bits: groups that a program commits and nobody waits for."""
+MOST = (1 << WIDTH) - 1
+
+
+class Warpgroups:
+    """ahead: by program of a warpgroup, its variable; others: the other programs of its warpgroup."""
+
+    def __init__(self, programs: Sequence[Program], new: Callable[..., Field]) -> None:
+        self.others: Mapping[str, tuple[str, ...]] = warpgroups_of(programs)
+        about = "groups of wgmmas that {} has committed and nobody of its warpgroup has waited for"
+        self.ahead = {
+            name: new(f"{name}.groups", WIDTH, 0, about.format(name), kind="groups", role=name) for name in self.others
+        }
+
+    def way(self, role: str, group: op.Group) -> Way:
+        """A commit or a wait."""
+        mine = self.ahead[role]
+        if group.kind == "mma_commit":
+            too_many = Illegal(OUTSTANDING.property, mine == MOST, OUTSTANDING.said(role=role, most=MOST))
+            return Way(TRUE, ((mine.name, mine + Lit(1, WIDTH)),), (too_many,))
+        pending = Lit(group.pending, WIDTH)
+        left = where(mine < pending, Lit(0, WIDTH), mine - pending)
+        them = [self.ahead[other] for other in self.others[role]]
+        updates = tuple((one.name, one - left) for one in (mine, *them))
+        return Way(all_of(~(one < left) for one in them), updates)
+
+    def in_progress(self, role: str, age: int) -> Expr:
+        """The group that the program has committed so many groups ago is not known to be over."""
+        return Lit(age, WIDTH) < self.ahead[role]
+
