@@ -125,6 +125,14 @@ def log(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
+def ptx(parser: argparse.ArgumentParser) -> None:
+    """A launch of a kernel that is given as PTX."""
+    parser.add_argument("file", metavar="KERNEL.ptx")
+    parser.add_argument("--launch", required=True, metavar="LAUNCH.json", help="grid, block, parameters: see docs/ptx.md")
+    parser.add_argument("--kernel", default="", metavar="NAME", help="the .entry, where the file has several")
+    add_common(parser)
+
+
 def replay(parser: argparse.ArgumentParser) -> None:
     """A saved counterexample."""
     parser.add_argument("trace", metavar="TRACE.json", help="what --format json wrote")

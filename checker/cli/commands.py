@@ -147,6 +147,25 @@ def _log(options: argparse.Namespace) -> int:
     return questions.finish(options)
 
 
+def _ptx(options: argparse.Namespace) -> int:
+    from sm90_verify.decide.ptx import check_ptx
+
+    with progress_line() as progress:
+        result = check_ptx(
+            options.file,
+            options.launch,
+            kernel=options.kernel,
+            properties=options.properties,
+            engine=options.engine,
+            limit=options.limit,
+            timeout=options.timeout,
+            memory=options.memory << 30,
+            reduced=not options.unreduced,
+            progress=progress,
+        )
+    return finish([result], options)
+
+
 def _replay(options: argparse.Namespace) -> int:
     import shlex
 
@@ -181,6 +200,7 @@ _COMMANDS = {
     "gemm": _collective,
     "spec": _spec,
     "log": _log,
+    "ptx": _ptx,
     "replay": _replay,
     "explain": _explain,
     **dict.fromkeys((command.name for command in EVIDENCE), _evidence),

@@ -39,6 +39,12 @@ CHECKS = (
         "Checks sync logs and recordings of real kernels.",
         arguments.log,
     ),
+    Command(
+        "ptx",
+        "a kernel's PTX and one launch of it",
+        "Checks every schedule of one launch of a kernel that is given as PTX.",
+        arguments.ptx,
+    ),
     Command("replay", "a counterexample, step by step", "Executes a trace again.", arguments.replay),
     Command("explain", "what a property means", "Explains a property.", arguments.explain),
 )

@@ -49,6 +49,7 @@ def check(
     memory: int = 0,
     reduced: bool = True,
     progress: Told | None = None,
+    valid: bool = False,
 ) -> Result:
     """Decides the properties of a pipeline, or of a kernel (default: all that it could violate).
 
@@ -58,7 +59,7 @@ def check(
     without the schedules that nobody can tell apart, and only if anything is wrong there again with all of them, for
     the shortest trace of every property. Where a loop without end cannot be followed, some iterations are searched for
     violations, and what is not violated is undetermined. progress: called now and then with a few words about what is
-    being done. command: the word that the result carries.
+    being done. command: the word that the result carries. valid: the kernel has been put through annotate and validate.
 
     What only a strict kernel violates (unobserved-phase) is noted beside the verdict. Raises SpecError for a
     specification without a meaning, an unknown property or engine, a question that the engine cannot be asked, a bound
@@ -75,7 +76,7 @@ def check(
     unfollowed: Unfollowed | None = None
     try:
         try:
-            kernel = kernel_of(pipeline, effort.tick)
+            kernel = pipeline if valid and isinstance(pipeline, Kernel) else kernel_of(pipeline, effort.tick)
         except Unfollowed as error:
             assert isinstance(pipeline, Pipeline), "a kernel that is there already is not traced"
             kernel, unfollowed = of_some_trips(pipeline, error, effort.tick), error

@@ -1,0 +1,164 @@
+"""The answer to `verify ptx`: every schedule of one launch of a kernel that is given as PTX.
+
+Each cluster of the grid is executed once; clusters whose warps do the same are one case, and each case is decided once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from sm90_verify.engines.check import check
+from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
+from sm90_verify.engines.table import DEFAULT
+from sm90_verify.frontends.ptx.execute import Execution, code_of
+from sm90_verify.frontends.ptx.instruction import Function, Module
+from sm90_verify.frontends.ptx.launch import Block, Launch, read_launch
+from sm90_verify.frontends.ptx.lift import lift
+from sm90_verify.frontends.ptx.operands import Undetermined
+from sm90_verify.frontends.ptx.read import entry_of, read_module
+from sm90_verify.frontends.ptx.state import Assumed
+from sm90_verify.result import PROPERTIES, UNDETERMINED, Finding, Result, worst
+from sm90_verify.spec.model.kernel import Kernel
+
+Decide = Callable[[Kernel, float], Result]
+"""Decides a kernel, with so many seconds left (0: no bound)."""
+
+
+class Case(NamedTuple):
+    """Clusters whose warps do the same. first: the CTAs of the first of them; count: how many there are."""
+
+    first: tuple[Block, ...]
+    count: int
+    execution: Execution
+
+
+def check_ptx(
+    path: str,
+    launch: str | Launch,
+    *,
+    kernel: str = "",
+    properties: Sequence[str] = (),
+    engine: str = DEFAULT,
+    limit: int = 0,
+    timeout: float = 0.0,
+    memory: int = 0,
+    reduced: bool = True,
+    progress: Told | None = None,
+) -> Result:
+    """Decides a launch of a kernel. path: of the PTX; launch: a launch, or the path of a launch file (docs/ptx.md);
+    kernel: the name of an .entry, where the file has several. The other arguments are those of `check`.
+
+    Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
+    """
+    start = time.perf_counter()
+    effort = Effort(timeout, memory or memory_bound(), progress, start)
+    module = read_module(path)
+    told = read_launch(launch) if isinstance(launch, str) else launch
+    function = entry_of(module, kernel or told.kernel, told)
+    parameters = _parameters(told)
+
+    def open_result(why: str) -> Result:
+        findings = tuple(Finding(id, UNDETERMINED, note=why) for id in properties or PROPERTIES)
+        seconds = time.perf_counter() - start
+        return Result("ptx", os.path.basename(path), parameters, engine, findings, _scope(told), seconds=seconds)
+
+    try:
+        cases = cases_of(module, function, told, effort)
+        results = []
+        for case in cases:
+            found = lift(case.execution, os.path.basename(path), effort.tick)
+            left = max(1e-3, timeout - (time.perf_counter() - start)) if timeout else 0.0
+            results.append(
+                check(
+                    found,
+                    command="ptx",
+                    properties=properties,
+                    engine=engine,
+                    limit=limit,
+                    timeout=left,
+                    memory=memory,
+                    reduced=reduced,
+                    progress=progress,
+                    valid=True,
+                )
+            )
+    except RanOut as error:
+        return open_result(str(error))
+    except Undetermined as error:
+        return open_result(str(error))
+    result = _together(results)
+    notes = (*_counted(cases, told), *(_said(one) for one in _assumed(cases)), *result.notes)
+    seconds = time.perf_counter() - start
+    return replace(result, parameters=parameters, shown=tuple(parameters), scope=_scope(told), notes=notes, seconds=seconds)
+
+
+def cases_of(module: Module, function: Function, launch: Launch, effort: Effort) -> list[Case]:
+    """The cases of a launch: every cluster is executed."""
+    code, addresses = code_of(module, function, launch)
+    found: dict[object, Case] = {}
+    for blocks in launch.clusters():
+        execution = Execution(code, addresses, launch, blocks, effort.tick)
+        execution.run()
+        key = tuple(tuple(warp.events) for cta in execution.cluster.ctas for warp in cta.warps)
+        known = found.get(key)
+        if known is None:
+            found[key] = Case(blocks, 1, execution)
+        else:
+            found[key] = known._replace(count=known.count + 1)
+    return list(found.values())
+
+
+def _parameters(launch: Launch) -> dict[str, object]:
+    shapes = {"grid": launch.grid, "block": launch.block, "cluster": launch.cluster}
+    return {name: "x".join(map(str, shape)) for name, shape in shapes.items()}
+
+
+def _scope(launch: Launch) -> dict[str, object]:
+    return {"launch": "one", "ctas": "all" if launch.blocks is None else [list(one) for one in launch.blocks]}
+
+
+def _together(results: Sequence[Result]) -> Result:
+    """The worst of several, by property; the first that violates anything leads."""
+    lead = next((one for one in results if one.verdict == worst(two.verdict for two in results)), results[0])
+    ids = dict.fromkeys(finding.id for one in results for finding in one.findings)
+    findings = []
+    for id in ids:
+        some = [finding for one in (lead, *results) for finding in one.findings if finding.id == id]
+        verdict = worst(finding.verdict for finding in some)
+        findings.append(next(finding for finding in some if finding.verdict == verdict))
+    return replace(
+        lead,
+        findings=tuple(findings),
+        states=sum(one.states for one in results),
+        transitions=sum(one.transitions for one in results),
+        events=sum(one.events for one in results),
+        notes=tuple(dict.fromkeys(note for one in results for note in one.notes)),
+        noted=tuple(dict.fromkeys(note for one in results for note in one.noted)),
+    )
+
+
+def _counted(cases: Sequence[Case], launch: Launch) -> list[str]:
+    """How many clusters stand for how many."""
+    total = sum(case.count for case in cases)
+    if total == len(cases) == 1:
+        return []
+    what = "CTAs" if launch.cluster_size == 1 else "clusters"
+    parts = [f"{_block(case.first[0])} stands for {case.count}" for case in cases[:8]]
+    more = ", …" if len(cases) > 8 else ""
+    return [f"{total} {what}, {len(cases)} of them different: {', '.join(parts)}{more}"]
+
+
+def _block(block: Block) -> str:
+    return f"({', '.join(map(str, block))})"
+
+
+def _assumed(cases: Sequence[Case]) -> list[Assumed]:
+    return list(dict.fromkeys(one for case in cases for one in case.execution.cluster.assumed))
+
+
+def _said(one: Assumed) -> str:
+    return f"assumed: line {one.line}: {one.what}"
