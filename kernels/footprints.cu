@@ -96,7 +96,8 @@ struct Multiplication {
 
 // Which pieces of shared memory wgmma reads: with zeros everywhere and ones in one piece, the product is not zero. The
 // other operand is ones, read by a descriptor whose strides are zero. blockIdx.y is the case.
-extern "C" __global__ void __launch_bounds__(128) multiply(const Multiplication* cases, unsigned char* read) {
+extern "C" __global__ void __launch_bounds__(128) multiply(const Multiplication* cases, unsigned char* read,
+                                                                   unsigned* window_starts) {
   extern __shared__ unsigned char dynamic[];
   const unsigned start = (ptx::address(dynamic) + 1023) / 1024 * 1024;
   unsigned char* window = dynamic + (start - ptx::address(dynamic));
@@ -104,6 +105,7 @@ extern "C" __global__ void __launch_bounds__(128) multiply(const Multiplication*
   const unsigned unit = one.unit, each = PIECES / gridDim.x, ones = one.ones, pattern = one.pattern;
   for (unsigned k = threadIdx.x; k < WINDOW; k += blockDim.x) window[k] = 0;
   for (unsigned k = threadIdx.x; k < ONES; k += blockDim.x) window[WINDOW + k] = ones >> k % 4 * 8;
+  if (threadIdx.x == 0) *window_starts = start;
   const unsigned long long at = start >> 4, filled = start + WINDOW >> 4;
   const unsigned long long a = one.a + (one.tested == 0 ? at : filled), b = one.b + (one.tested == 1 ? at : filled);
   for (unsigned piece = blockIdx.x * each; piece < (blockIdx.x + 1) * each; ++piece) {

@@ -27,7 +27,7 @@ COMPLETIONS = {"mbarrier::complete_tx": 1, ".bulk_group": 2, "cp.async.c": 3}
 
 
 @dataclass(frozen=True)
-class Case:
+class Execution:
     """One execution of a form. Addresses are relative: offset and target to the windows of the executing CTA and of
     the other one, apart to these by lane, and that of the map to the global memory that the case uses.
 
@@ -59,7 +59,7 @@ class Case:
         return self.form.startswith(("ld.", "ldmatrix"))
 
 
-def of_threads(random: Random, each: int) -> Iterator[Case]:
+def of_threads(random: Random, each: int) -> Iterator[Execution]:
     """Forms of ordinary threads and cp.async: lanes at random places, each of its own."""
     for form in forms.ordinary():
         size = _size(form)
@@ -67,54 +67,69 @@ def of_threads(random: Random, each: int) -> Iterator[Case]:
             slots = random.sample(range(2048 // size), 32)
             lanes = ALL_LANES if "matrix" in form else random.getrandbits(32) | 1 << random.randrange(32)
             value = random.choice((0, 1, size)) if "src" in form else 0x01020304
-            yield Case(form, 1024 * random.randrange(60), 0, tuple(slot * size for slot in slots), lanes, (), (value,))
+            yield Execution(
+                form, 1024 * random.randrange(60), 0, tuple(slot * size for slot in slots), lanes, (), (value,)
+            )
 
 
-def between_ctas(random: Random, each: int) -> Iterator[Case]:
+def between_ctas(random: Random, each: int) -> Iterator[Execution]:
     """Forms that reach the shared memory of another CTA."""
     for form in forms.asynchronous():
         for _ in range(each):
             offset, target = (1024 * random.randrange(32) + 128 * random.randrange(8) for _ in range(2))
             if "tensor" in form:
                 map = TensorMap(0, "f16", (256, 16), (512,), (64, 8), (1, 1), swizzle=128)
-                yield Case(form, offset, 0, coordinates=(0, 12), values=(0, random.choice((1, 2, 3))), map=map)
+                yield Execution(form, offset, 0, coordinates=(0, 12), values=(0, random.choice((1, 2, 3))), map=map)
             elif "bulk" in form:
                 value = 16 * random.randrange(1, 500)
-                yield Case(form, offset, target, values=(value, random.choice((1, 2, 3))))
+                yield Execution(form, offset, target, values=(value, random.choice((1, 2, 3))))
             else:
                 size = _size(form)
                 apart = tuple(slot * size for slot in random.sample(range(2048 // size), 32))
-                yield Case(form, 0, target, apart, random.getrandbits(32) | 1, (), (0x01020304,))
+                yield Execution(form, 0, target, apart, random.getrandbits(32) | 1, (), (0x01020304,))
 
 
-def bulk(random: Random, each: int) -> Iterator[Case]:
+def bulk(random: Random, each: int) -> Iterator[Execution]:
     """Copies between shared and global memory that have no map."""
     for form in forms.bulk():
         if "tensor" not in form:
             for _ in range(each):
                 size = 16 * random.choice((1, 2, random.randrange(1, 64), random.randrange(1, 2048)))
-                yield Case(form, 16 * random.randrange(2000), values=(size,))
+                yield Execution(form, 16 * random.randrange(2000), values=(size,))
 
 
-def tiled(random: Random, each: int) -> Iterator[Case]:
-    """Tiled tensor copies of every rank, in bounds and not, of every element, box, stride and swizzling."""
+def tiled(random: Random, each: int) -> Iterator[Execution]:
+    """Tiled tensor copies of every rank, in bounds and not, of every element, box, stride and swizzling.
+
+    A GPU faults at a store with a negative coordinate.
+    """
     for form, rank in _tensor_forms("tile"):
         for number in range(3 if "prefetch" in form else each):
             map = tile(random, rank, form, KINDS[number % len(KINDS)])
+            least = 0 if "global.shared" in form or map.interleave else -32
             first = tuple(
-                random.choice((0, random.randint(-extent - 1, length + 1), random.randint(0, length)))
+                random.choice((0, random.randint(max(least, -extent - 1), length + 1), random.randint(0, length)))
                 for extent, length in zip(map.box, map.shape, strict=True)
             )
             yield _of_map(random, form, map, first)
 
 
-def im2col(random: Random, each: int) -> Iterator[Case]:
-    """Tensor copies in im2col mode."""
+def im2col(random: Random, each: int) -> Iterator[Execution]:
+    """Tensor copies in im2col mode; a GPU faults if they do not begin within the corners."""
     for form, rank in _tensor_forms("im2col"):
         for number in range(each):
             map = columns(random, rank, form, KINDS[number % len(KINDS)])
-            first = tuple(random.choice((0, random.randint(-2, length))) for length in map.shape)
-            yield _of_map(random, form, map, first, tuple(random.randint(0, 2) for _ in range(rank - 2)))
+            spans = [range(length) for length in map.shape]
+            within = slice(0, rank - 2) if map.interleave else slice(1, rank - 1)
+            assert map.corners is not None
+            spans[within] = [
+                range(max(low, 0) if "global.shared" in form else low, length + high)
+                for length, low, high in zip(map.shape[within], *map.corners, strict=True)
+            ]
+            first = tuple(
+                random.choice(span) if span and random.random() < 0.7 else max(span.start, 0) for span in spans
+            )
+            yield _of_map(random, form, map, first, tuple(random.choice((0, 0, 1, 2)) for _ in range(rank - 2)))
 
 
 def tile(random: Random, rank: int, form: str, kind: str) -> TensorMap:
@@ -143,7 +158,8 @@ def columns(random: Random, rank: int, form: str, kind: str) -> TensorMap:
         steps = tuple(random.choice((1, 1, 2, 3)) if kind == "steps" else 1 for _ in range(rank))
         low, high = (tuple(random.randint(-2, 2) for _ in range(rank - 2)) for _ in range(2))
         strides = _strides(random, shape, size, interleave or 16)
-        some = all(length + last > first for length, first, last in zip(shape[1:-1], low, high, strict=True))
+        inner = shape[:-2] if interleave else shape[1:-1]
+        some = all(length + last > max(first, 0) for length, first, last in zip(inner, low, high, strict=True))
         if some and box[1] * max(row, swizzle) <= BOXES and strides[-1] <= TENSORS:
             return TensorMap(0, element, shape, strides[:-1], box, steps, interleave, swizzle, corners=(low, high))
 
@@ -176,20 +192,30 @@ def _tensor_forms(mode: str) -> Iterator[tuple[str, int]]:
             yield form, int(found[1])
 
 
-def _of_map(random: Random, form: str, map: TensorMap, first: tuple[int, ...], values: tuple[int, ...] = ()) -> Case:
+def _of_map(
+    random: Random, form: str, map: TensorMap, first: tuple[int, ...], values: tuple[int, ...] = ()
+) -> Execution:
+    """A GPU faults unless the innermost coordinate is of a multiple of 16 bytes."""
+    unit = 1 if map.interleave else max(1, 16 // map.element_bytes)
+    first = (first[0] // unit * unit, *first[1:])
     there = TENSORS if map.interleave else 0
-    return Case(form, 128 * random.randrange(100), 0, coordinates=first, values=values, there=there, map=map)
+    return Execution(form, 128 * random.randrange(100), coordinates=first, values=values, there=there, map=map)
 
 
-def touches(seed: int, each: int) -> list[Case]:
+def touches(seed: int, each: int) -> list[Execution]:
     """All cases of the kernel `touch` that one CTA executes. each: of the forms with a tensor map."""
     random = Random(seed)
-    return [
-        *of_threads(random, 2),
-        *bulk(random, 6),
-        *tiled(random, each),
-        *im2col(random, each),
-    ]
+    found = [*of_threads(random, 2), *bulk(random, 6), *tiled(random, each), *im2col(random, each)]
+    return [one for one in found if one.map is None or _executable(one, one.map)]
+
+
+def _executable(case: Execution, map: TensorMap) -> bool:
+    """Whether a GPU does it without a fault: every store in im2col mode faults, and interleaving with fewer than three
+    dimensions, though the driver makes the maps of the first. Of interleaved stores the rows in global memory overlap.
+    """
+    if "global.shared" in case.form:
+        return map.corners is None and not map.interleave
+    return not map.interleave or map.rank > 2
 
 
 def _size(form: str) -> int:
