@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
-from sm90_verify.evidence.hardware.footprints.record import Footprint, ProductFootprint, read_footprints
+from sm90_verify.evidence.hardware.footprints.record import ProductSeen, TrialSeen, read_footprints
 from sm90_verify.frontends.ptx.tensor_map import MAP_BYTES, decode
 
 RECORDED = Path(__file__).parent / "data" / "footprints.jsonl.gz"
@@ -24,20 +24,20 @@ KINDS = {
 
 
 @lru_cache(maxsize=1)
-def recorded() -> tuple[list[Footprint], list[ProductFootprint]]:
+def recorded() -> tuple[list[TrialSeen], list[ProductSeen]]:
     return read_footprints(str(RECORDED))
 
 
-def of_kind(kind: str) -> list[Footprint]:
+def of_kind(kind: str) -> list[TrialSeen]:
     return [one for one in recorded()[0] if re.match(KINDS[kind], one.form)]
 
 
-def seen(one: Footprint) -> tuple[object, ...]:
+def seen(one: TrialSeen) -> tuple[object, ...]:
     """What a GPU did: what it wrote and read, what it wrote in the other CTA, and the bytes that it signalled."""
     return one.writes, one.reads, one.far_writes, one.signalled
 
 
-def said(footprints: ModuleType, one: Footprint) -> tuple[object, ...]:
+def said(footprints: ModuleType, one: TrialSeen) -> tuple[object, ...]:
     """The same as the module has it."""
     form, modifiers = one.form, one.form.split(".")
     loads = "global.tile" in form or "global.mbarrier" in form or "im2col.mbarrier" in form
@@ -72,7 +72,7 @@ def said(footprints: ModuleType, one: Footprint) -> tuple[object, ...]:
     return (touched, (), (), (size,)) if loads else ((), touched, (), ())
 
 
-def read_by(footprints: ModuleType, one: ProductFootprint) -> object:
+def read_by(footprints: ModuleType, one: ProductSeen) -> object:
     """What the module says of the operand of a wgmma that was tried."""
     form = one.form.split()[0]
     shape = re.search(r"m64n\d+k\d+", form)
@@ -87,7 +87,7 @@ def read_by(footprints: ModuleType, one: ProductFootprint) -> object:
     return found and found[1]
 
 
-def differences(footprints: ModuleType, kind: str) -> list[Footprint | ProductFootprint]:
+def differences(footprints: ModuleType, kind: str) -> list[TrialSeen | ProductSeen]:
     """Where the module and the GPU differ; kind: of KINDS, or "wgmma"."""
     if kind == "wgmma":
         return [one for one in recorded()[1] if read_by(footprints, one) != one.reads]

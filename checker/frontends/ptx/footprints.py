@@ -93,9 +93,8 @@ def tensor_bytes(map: TensorMap) -> int | None:
 def tensor_box(map: TensorMap, address: int) -> Ranges | None:
     """What cp.async.bulk.tensor and cp.reduce.async.bulk.tensor write or read in shared memory: the box.
 
-    A load writes all of it, since what is out of bounds is filled. A tiled store or reduction reads nothing else; what
-    it takes of it, `tensor_store` says. Stores in im2col mode were not seen. A row that is narrower than the swizzling
-    has a row of that to itself.
+    A load writes all of it, since what is out of bounds is filled. What a store or a reduction takes of it, says
+    `tensor_store`. A row that is narrower than the swizzling has a row of that to itself, whose rest is left alone.
     """
     box = _box(map)
     if box is None or address % REPEAT:
@@ -104,17 +103,20 @@ def tensor_box(map: TensorMap, address: int) -> Ranges | None:
     return _placed(address, row, (range(count) for count in counts), counts, map, range(row))
 
 
-def tensor_store(map: TensorMap, address: int, coordinates: Sequence[int]) -> Ranges | None:
-    """What a tiled tensor store or reduction takes from shared memory: the part of the box that is in bounds.
+def tensor_store(map: TensorMap, address: int, coordinates: Sequence[int] | None = None) -> Ranges | None:
+    """What a tiled tensor store or reduction takes from shared memory: the part of the box that is in bounds, or all of
+    it where the coordinates are not known.
 
     Along the first dimension bounds are those of 16 bytes: elements behind the last one are read, and written to global
-    memory, up to a multiple of that, which is not what PTX says of elements out of bounds. None with interleaving, in
-    im2col mode, and where a GPU faults: at a negative coordinate, and at a first one that is not of 16 bytes.
+    memory, up to a multiple of that, which is not what PTX says of elements out of bounds. None in im2col mode, with
+    interleaving, and where a GPU faults: at a negative coordinate, and at a first one that is not of 16 bytes.
     """
     box = _box(map)
-    if box is None or address % REPEAT or map.corners is not None or len(coordinates) != map.rank or map.interleave:
+    if box is None or address % REPEAT or map.corners is not None or map.interleave:
         return None
-    if min(coordinates) < 0 or coordinates[0] * map.element_bytes % PIECE:
+    if coordinates is None:
+        return tensor_box(map, address)
+    if len(coordinates) != map.rank or min(coordinates) < 0 or coordinates[0] * map.element_bytes % PIECE:
         return None
     row, counts = box
     first, *others = (max(0, length - start) for start, length in zip(coordinates, map.shape, strict=True))

@@ -27,7 +27,7 @@ COMPLETIONS = {"mbarrier::complete_tx": 1, ".bulk_group": 2, "cp.async.c": 3}
 
 
 @dataclass(frozen=True)
-class Execution:
+class Trial:
     """One execution of a form. Addresses are relative: offset and target to the windows of the executing CTA and of
     the other one, apart to these by lane, and that of the map to the global memory that the case uses.
 
@@ -59,7 +59,7 @@ class Execution:
         return self.form.startswith(("ld.", "ldmatrix"))
 
 
-def of_threads(random: Random, each: int) -> Iterator[Execution]:
+def of_threads(random: Random, each: int) -> Iterator[Trial]:
     """Forms of ordinary threads and cp.async: lanes at random places, each of its own."""
     for form in forms.ordinary():
         size = _size(form)
@@ -67,38 +67,36 @@ def of_threads(random: Random, each: int) -> Iterator[Execution]:
             slots = random.sample(range(2048 // size), 32)
             lanes = ALL_LANES if "matrix" in form else random.getrandbits(32) | 1 << random.randrange(32)
             value = random.choice((0, 1, size)) if "src" in form else 0x01020304
-            yield Execution(
-                form, 1024 * random.randrange(60), 0, tuple(slot * size for slot in slots), lanes, (), (value,)
-            )
+            yield Trial(form, 1024 * random.randrange(60), 0, tuple(slot * size for slot in slots), lanes, (), (value,))
 
 
-def between_ctas(random: Random, each: int) -> Iterator[Execution]:
+def between_ctas(random: Random, each: int) -> Iterator[Trial]:
     """Forms that reach the shared memory of another CTA."""
     for form in forms.asynchronous():
         for _ in range(each):
             offset, target = (1024 * random.randrange(32) + 128 * random.randrange(8) for _ in range(2))
             if "tensor" in form:
                 map = TensorMap(0, "f16", (256, 16), (512,), (64, 8), (1, 1), swizzle=128)
-                yield Execution(form, offset, 0, coordinates=(0, 12), values=(0, random.choice((1, 2, 3))), map=map)
+                yield Trial(form, offset, 0, coordinates=(0, 12), values=(0, random.choice((1, 2, 3))), map=map)
             elif "bulk" in form:
                 value = 16 * random.randrange(1, 500)
-                yield Execution(form, offset, target, values=(value, random.choice((1, 2, 3))))
+                yield Trial(form, offset, target, values=(value, random.choice((1, 2, 3))))
             else:
                 size = _size(form)
                 apart = tuple(slot * size for slot in random.sample(range(2048 // size), 32))
-                yield Execution(form, 0, target, apart, random.getrandbits(32) | 1, (), (0x01020304,))
+                yield Trial(form, 0, target, apart, random.getrandbits(32) | 1, (), (0x01020304,))
 
 
-def bulk(random: Random, each: int) -> Iterator[Execution]:
+def bulk(random: Random, each: int) -> Iterator[Trial]:
     """Copies between shared and global memory that have no map."""
     for form in forms.bulk():
         if "tensor" not in form:
             for _ in range(each):
                 size = 16 * random.choice((1, 2, random.randrange(1, 64), random.randrange(1, 2048)))
-                yield Execution(form, 16 * random.randrange(2000), values=(size,))
+                yield Trial(form, 16 * random.randrange(2000), values=(size,))
 
 
-def tiled(random: Random, each: int) -> Iterator[Execution]:
+def tiled(random: Random, each: int) -> Iterator[Trial]:
     """Tiled tensor copies of every rank, in bounds and not, of every element, box, stride and swizzling.
 
     A GPU faults at a store with a negative coordinate.
@@ -114,7 +112,7 @@ def tiled(random: Random, each: int) -> Iterator[Execution]:
             yield _of_map(random, form, map, first)
 
 
-def im2col(random: Random, each: int) -> Iterator[Execution]:
+def im2col(random: Random, each: int) -> Iterator[Trial]:
     """Tensor copies in im2col mode; a GPU faults if they do not begin within the corners."""
     for form, rank in _tensor_forms("im2col"):
         for number in range(each):
@@ -192,26 +190,24 @@ def _tensor_forms(mode: str) -> Iterator[tuple[str, int]]:
             yield form, int(found[1])
 
 
-def _of_map(
-    random: Random, form: str, map: TensorMap, first: tuple[int, ...], values: tuple[int, ...] = ()
-) -> Execution:
+def _of_map(random: Random, form: str, map: TensorMap, first: tuple[int, ...], values: tuple[int, ...] = ()) -> Trial:
     """A GPU faults unless the innermost coordinate is of a multiple of 16 bytes."""
     unit = 1 if map.interleave else max(1, 16 // map.element_bytes)
     first = (first[0] // unit * unit, *first[1:])
     there = TENSORS if map.interleave else 0
-    return Execution(form, 128 * random.randrange(100), coordinates=first, values=values, there=there, map=map)
+    return Trial(form, 128 * random.randrange(100), coordinates=first, values=values, there=there, map=map)
 
 
-def touches(seed: int, each: int) -> list[Execution]:
+def touches(seed: int, each: int) -> list[Trial]:
     """All cases of the kernel `touch` that one CTA executes. each: of the forms with a tensor map."""
     random = Random(seed)
     found = [*of_threads(random, 2), *bulk(random, 6), *tiled(random, each), *im2col(random, each)]
-    return [one for one in found if one.map is None or _executable(one, one.map)]
+    return [one for one in found if one.map is None or executable(one, one.map)]
 
 
-def _executable(case: Execution, map: TensorMap) -> bool:
-    """Whether a GPU does it without a fault: every store in im2col mode faults, and interleaving with fewer than three
-    dimensions, though the driver makes the maps of the first. Of interleaved stores the rows in global memory overlap.
+def executable(case: Trial, map: TensorMap) -> bool:
+    """Whether a GPU does it without a fault: stores in im2col mode fault, although the driver makes such maps, and so
+    does interleaving of fewer than three dimensions, which it refuses. Interleaved stores overlap in global memory here.
     """
     if "global.shared" in case.form:
         return map.corners is None and not map.interleave

@@ -26,6 +26,8 @@ DRIVER_ELEMENTS = (
 """By CUtensorMapDataType."""
 CORNERS = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}
 """By rank, the least and the greatest coordinate of an im2col corner."""
+MAPS = 400
+"""Of the driver, unless the command says otherwise."""
 SHARED_MEMORY = 227 << 10
 """Bytes: the driver makes no map of a larger box."""
 
@@ -172,7 +174,7 @@ def replaced(maps: Sequence[bytes]) -> list[Replacement]:
     ]
 
 
-def record_maps(path: str, count: int, seed: int = 1) -> tuple[int, int]:
+def record_maps(path: str, count: int = MAPS, seed: int = 1) -> tuple[int, int]:
     """Writes so many maps of the driver, and every replacement on maps of zeros, of ones, and of the driver.
 
     Maps that the driver refuses are left out. Raises SpecError without a Hopper GPU.
@@ -214,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m sm90_verify.evidence.hardware.footprints.maps", description=__doc__
     )
-    parser.add_argument("--count", type=int, default=400, help="maps of the driver")
+    parser.add_argument("--count", type=int, default=MAPS, help="maps of the driver")
     parser.add_argument("--to", default="tensor_maps.jsonl.gz", metavar="FILE")
     options = parser.parse_args(arguments)
     try:

@@ -18,8 +18,8 @@ from sm90_verify.evidence.hardware.footprints.cases import (
     PIECES,
     REGION,
     WINDOW,
-    Execution,
     Product,
+    Trial,
     between_ctas,
     products,
     touches,
@@ -39,12 +39,14 @@ SOURCE = 1 << 20
 """Bytes that loads are from."""
 SHARED = WINDOW + 1024 + 1024
 """Bytes of dynamic shared memory: the window, its alignment, and ones for the operand that is not tested."""
+EACH = 24
+"""Cases of a form with a tensor map, unless the command says otherwise."""
 HALF = MAP_BYTES // 2
 """Bytes of a map that copies go by."""
 
 
 @dataclass(frozen=True)
-class Footprint:
+class TrialSeen:
     """What an execution touched, in addresses of shared memory: of the executing CTA and of the other one.
 
     at, far: the operands of the lanes that executed it. map: the first half of a tensor map, without its address.
@@ -64,7 +66,7 @@ class Footprint:
 
 
 @dataclass(frozen=True)
-class ProductFootprint:
+class ProductSeen:
     """What a wgmma read by a descriptor, in places of `unit` bytes."""
 
     form: str
@@ -78,7 +80,7 @@ def module() -> Module:
     return Module(forms.source(forms.touching(), forms.products()) + text)
 
 
-def touch(module: Module, cases: Sequence[Execution], ctas: int) -> list[Footprint]:
+def touch(module: Module, cases: Sequence[Trial], ctas: int) -> list[TrialSeen]:
     """What each case touched, executed by the first CTA of a cluster of so many."""
     cupy = module.cupy
     source = (cupy.arange(SOURCE, dtype=cupy.uint32) * 2654435761 >> 13).astype(cupy.uint8)
@@ -88,7 +90,7 @@ def touch(module: Module, cases: Sequence[Execution], ctas: int) -> list[Footpri
     on_device = cupy.asarray(list(maps), dtype=cupy.uint8)
     numbers = {form: number for number, form in enumerate(forms.touching())}
     rows = b"".join(
-        _row(one, numbers[one.form], on_device.data.ptr + k * MAP_BYTES if one.map else where + one.there)
+        packed(one, numbers[one.form], on_device.data.ptr + k * MAP_BYTES if one.map else where + one.there)
         for k, (one, where) in enumerate(zip(cases, regions, strict=True))
     )
     given = cupy.asarray(list(rows), dtype=cupy.uint8)
@@ -116,7 +118,7 @@ def touch(module: Module, cases: Sequence[Execution], ctas: int) -> list[Footpri
         read = ranges(sorted({byte | upper << 8 for byte, upper in zip(low, high, strict=True)}), 1, start)
         lanes = [one.apart[lane] for lane in range(32) if one.lanes >> lane & 1]
         found.append(
-            Footprint(
+            TrialSeen(
                 one.form,
                 tuple(start + one.offset + apart for apart in lanes),
                 tuple(start + one.target + apart for apart in lanes) if ctas > 1 else (),
@@ -132,7 +134,7 @@ def touch(module: Module, cases: Sequence[Execution], ctas: int) -> list[Footpri
     return found
 
 
-def _map(case: Execution, where: int, short: bool) -> bytes:
+def _map(case: Trial, where: int, short: bool) -> bytes:
     """The map of a case, if it has one. short: without what the driver adds to it, which no copy should go by."""
     if case.map is None:
         return bytes(MAP_BYTES)
@@ -140,7 +142,7 @@ def _map(case: Execution, where: int, short: bool) -> bytes:
     return whole[:HALF] + bytes(HALF) if short else whole
 
 
-def _row(case: Execution, number: int, there: int) -> bytes:
+def packed(case: Trial, number: int, there: int) -> bytes:
     """A struct Case of kernels/footprints.cu."""
     coordinates = (*case.coordinates, *(0,) * 5)[:5]
     values = (*case.values, *(0,) * 3)[:3]
@@ -148,7 +150,7 @@ def _row(case: Execution, number: int, there: int) -> bytes:
     return struct.pack("<15q32i", *head, *coordinates, *values, int(case.copied), *case.apart)
 
 
-def multiply(module: Module, cases: Sequence[Product], parts: int = 8) -> list[ProductFootprint]:
+def multiply(module: Module, cases: Sequence[Product], parts: int = 8) -> list[ProductSeen]:
     """What each product read, its places shared out among so many CTAs."""
     cupy = module.cupy
     numbers = {form: number for number, form in enumerate(forms.products())}
@@ -164,7 +166,7 @@ def multiply(module: Module, cases: Sequence[Product], parts: int = 8) -> list[P
     function((parts, len(cases)), (128,), (given, read, window), shared_mem=SHARED)
     start = int(window.get()[0])
     return [
-        ProductFootprint(
+        ProductSeen(
             one.form, one.descriptor + (start >> 4), one.unit, ranges(places.nonzero()[0].tolist(), one.unit, start)
         )
         for one, places in zip(cases, read.get(), strict=True)
@@ -183,7 +185,7 @@ def ranges(places: Iterable[int], unit: int, start: int) -> Ranges:
     return tuple(found)
 
 
-def record_footprints(path: str, each: int, seed: int = 1) -> tuple[int, int]:
+def record_footprints(path: str, each: int = EACH, seed: int = 1) -> tuple[int, int]:
     """Writes what random cases touched. each: cases of a form. Raises SpecError without a Hopper GPU."""
     machine, compiled = gpu(), module()
     seen = touch(compiled, touches(seed, each), 1) + touch(compiled, list(between_ctas(Random(seed), 4)), 2)
@@ -195,7 +197,7 @@ def record_footprints(path: str, each: int, seed: int = 1) -> tuple[int, int]:
 PACKED = ("writes", "reads", "far_writes")
 
 
-def line(one: Footprint | ProductFootprint) -> dict[str, Any]:
+def line(one: TrialSeen | ProductSeen) -> dict[str, Any]:
     """What is kept of it: what is empty is left out."""
     return {
         name: gaps(value) if name in PACKED else value
@@ -213,7 +215,7 @@ def gaps(ranges: Ranges) -> list[int]:
     return found
 
 
-def _ranges(gaps: Sequence[int]) -> Ranges:
+def from_gaps(gaps: Sequence[int]) -> Ranges:
     found, last = [], 0
     for gap, length in zip(gaps[::2], gaps[1::2], strict=True):
         found.append((last + gap, last + gap + length))
@@ -221,19 +223,19 @@ def _ranges(gaps: Sequence[int]) -> Ranges:
     return tuple(found)
 
 
-def read_footprints(path: str) -> tuple[list[Footprint], list[ProductFootprint]]:
+def read_footprints(path: str) -> tuple[list[TrialSeen], list[ProductSeen]]:
     """What `record_footprints` wrote."""
-    seen: list[Footprint] = []
-    read: list[ProductFootprint] = []
+    seen: list[TrialSeen] = []
+    read: list[ProductSeen] = []
     for line in read_lines(path, FOOTPRINTS_KIND):
         for name in PACKED:
-            line[name] = _ranges(line.get(name, ()))
+            line[name] = from_gaps(line.get(name, ()))
         if "descriptor" in line:
-            read.append(ProductFootprint(**{one.name: line[one.name] for one in fields(ProductFootprint)}))
+            read.append(ProductSeen(**{one.name: line[one.name] for one in fields(ProductSeen)}))
         else:
-            values: dict[str, Any] = {one.name: line.get(one.name, ()) for one in fields(Footprint)}
+            values: dict[str, Any] = {one.name: line.get(one.name, ()) for one in fields(TrialSeen)}
             values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-            seen.append(Footprint(**(values | {"map": line.get("map", "")})))
+            seen.append(TrialSeen(**(values | {"map": line.get("map", "")})))
     return seen, read
 
 
@@ -241,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m sm90_verify.evidence.hardware.footprints.record", description=__doc__
     )
-    parser.add_argument("--each", type=int, default=24, help="cases of a form")
+    parser.add_argument("--each", type=int, default=EACH, help="cases of a form")
     parser.add_argument("--to", default="footprints.jsonl.gz", metavar="FILE")
     options = parser.parse_args(arguments)
     try:
