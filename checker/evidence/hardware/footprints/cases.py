@@ -207,7 +207,8 @@ def touches(seed: int, each: int) -> list[Trial]:
 
 def executable(case: Trial, map: TensorMap) -> bool:
     """Whether a GPU does it without a fault: stores in im2col mode fault, although the driver makes such maps, and so
-    does interleaving of fewer than three dimensions, which it refuses. Interleaved stores overlap in global memory here.
+    does interleaving of fewer than three dimensions, which it refuses. Interleaved stores, whose rows overlap in global
+    memory here, are left out.
     """
     if "global.shared" in case.form:
         return map.corners is None and not map.interleave
