@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         ENGINE,
         *ENGINES,
         "engines",
+        "frontends",
         "recordings",
         "report",
         "mutation",

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from sm90_verify.evidence.hardware.cases import epilogues, faults, mutants
+from sm90_verify.evidence.hardware.footprints import maps, record
 from sm90_verify.evidence.hardware.gemm import record as gemm_record
 from sm90_verify.evidence.hardware.mbarrier.tables import record_fuzz, record_reactions
 from sm90_verify.evidence.hardware.pipelines import record as pipelines_record
@@ -48,6 +49,14 @@ def _unobserved(folder: str) -> None:
     record_unobserved(f"{folder}/unobserved.jsonl.gz")
 
 
+def _footprints(folder: str) -> None:
+    record.record_footprints(f"{folder}/footprints.jsonl.gz")
+
+
+def _tensor_maps(folder: str) -> None:
+    maps.record_maps(f"{folder}/tensor_maps.jsonl.gz")
+
+
 PARTS: dict[str, Callable[[str], object]] = {
     "the executor": _kernels,
     "mbarriers": _mbarriers,
@@ -56,6 +65,8 @@ PARTS: dict[str, Callable[[str], object]] = {
     "GEMMs and their mistakes": gemm_record.record_all,
     "ill-formed operations": _ill_formed,
     "unobserved phases": _unobserved,
+    "footprints": _footprints,
+    "tensor maps": _tensor_maps,
 }
 """What is recorded beside the tables, each into files of a folder."""
 

@@ -19,7 +19,7 @@ Ranges = tuple[tuple[int, int], ...]
 PIECE = 16
 """Bytes: what swizzling moves as a whole, and the unit of bulk copies, matrices and descriptors."""
 REPEAT = 1 << 7
-"""Bytes from which on the bits of an address say how 16-byte pieces change places."""
+"""Bytes of a row of the pattern in which 16-byte pieces change places."""
 
 
 def merged(pieces: Iterable[tuple[int, int]]) -> Ranges:
@@ -33,9 +33,11 @@ def merged(pieces: Iterable[tuple[int, int]]) -> Ranges:
     return tuple(found)
 
 
-def swizzled(address: int, span: int) -> int:
-    """Where swizzling within rows of `span` bytes puts a byte; 0: nowhere else."""
-    return address ^ (address // REPEAT % (span // PIECE) * PIECE if span else 0)
+def swizzled(address: int, span: int, base: int = 0) -> int:
+    """Where swizzling within rows of `span` bytes puts a byte; 0: nowhere else. base: the number of the row from which
+    on the pattern is counted.
+    """
+    return address ^ ((address // REPEAT - base) % (span // PIECE) * PIECE if span else 0)
 
 
 # ---------------------------------------------------------------- by threads
@@ -43,9 +45,9 @@ def swizzled(address: int, span: int) -> int:
 
 def access_bytes(modifiers: Sequence[str]) -> int | None:
     """How many bytes a thread accesses: ("shared", "v4", "f32") 16. Of ld, st, atom, red, st.async and red.async."""
-    vector = [int(found[1]) for word in modifiers if (found := re.fullmatch(r"v([248])", word))]
+    vector = [int(found[1]) for word in modifiers if (found := re.fullmatch(r"v(\d)", word))]
     types = [found for word in modifiers if (found := re.fullmatch(r"(?:[usbf]|bf)(8|16|32|64|128)(x2)?", word))]
-    if not types or len(vector) > 1:
+    if not types or vector not in ([], [2], [4], [8]):
         return None
     return int(types[-1][1]) // 8 * (2 if types[-1][2] else 1) * (vector[0] if vector else 1)
 
@@ -101,54 +103,89 @@ def bulk(address: int, size: int) -> Ranges | None:
 
 
 def tensor_bytes(map: TensorMap) -> int | None:
-    """What a tensor copy moves into shared memory, and by how much it completes the tx-count, in bounds or not."""
-    if map.interleave or (map.corners is None and any(step != 1 for step in map.element_strides)):
-        return None
-    return prod(map.box) * map.element_bytes
+    """What a tensor load writes to shared memory, and by how much it completes the tx-count, in bounds or not."""
+    box = _box(map)
+    return None if box is None else box[0] * prod(box[1])
 
 
 def tensor_box(map: TensorMap, address: int) -> Ranges | None:
     """What cp.async.bulk.tensor and cp.reduce.async.bulk.tensor write or read in shared memory: the box.
 
-    A load writes all of it, since what is out of bounds is filled. Of a store or a reduction nothing else is read;
-    `tensor_store` says which of it is used. In im2col mode the box is channels by pixels.
+    A load writes all of it, since what is out of bounds is filled. What a store or a reduction takes of it, says
+    `tensor_store`. A row that is narrower than the swizzling has a row of that to itself, whose rest is left alone.
     """
-    size, row = tensor_bytes(map), map.box[0] * map.element_bytes
-    if size is None or address % REPEAT or row % PIECE or (map.swizzle and row != map.swizzle):
+    box = _box(map)
+    if box is None or address % REPEAT:
         return None
-    return ((address, address + size),)
+    row, counts = box
+    return _placed(address, row, (range(count) for count in counts), counts, map, range(row))
 
 
-def tensor_store(map: TensorMap, address: int, coordinates: Sequence[int]) -> Ranges | None:
-    """What a tiled tensor store or reduction takes from shared memory: the elements of the box that are in bounds."""
-    box, size = tensor_box(map, address), map.element_bytes
-    if box is None or map.corners is not None or len(coordinates) != map.rank:
+def tensor_store(map: TensorMap, address: int, coordinates: Sequence[int] | None = None) -> Ranges | None:
+    """What a tiled tensor store or reduction takes from shared memory: the part of the box that is in bounds, or all of
+    it where the coordinates are not known.
+
+    Along the first dimension bounds are those of 16 bytes: elements behind the last one are read, and written to global
+    memory, up to a multiple of that, which is not what PTX says of elements out of bounds. None in im2col mode, with
+    interleaving, and where a GPU faults: at a negative coordinate, and at a first one that is not of 16 bytes.
+    """
+    box = _box(map)
+    if box is None or address % REPEAT or map.corners is not None or map.interleave:
         return None
+    if coordinates is None:
+        return tensor_box(map, address)
+    if len(coordinates) != map.rank or min(coordinates) < 0 or coordinates[0] * map.element_bytes % PIECE:
+        return None
+    row, counts = box
+    first, *others = (max(0, length - start) for start, length in zip(coordinates, map.shape, strict=True))
     kept = [
-        range(max(0, -first), min(extent, length - first))
-        for first, extent, length in zip(coordinates, map.box, map.shape, strict=True)
+        range(min(count, -(-inside // step)))
+        for count, inside, step in zip(counts, others, map.element_strides[1:], strict=True)
     ]
-    if all(len(here) == extent for here, extent in zip(kept, map.box, strict=True)):
-        return box
-    return merged(_rows(map, address, kept, size))
+    inside = -(-first * map.element_bytes // PIECE) * PIECE
+    return _placed(address, row, kept, counts, map, range(min(row, inside)))
 
 
-def _rows(map: TensorMap, address: int, kept: Sequence[range], size: int) -> Iterator[tuple[int, int]]:
-    """The pieces of the kept indices of each dimension, where swizzling puts them."""
-    for outer in product(*reversed(kept[1:])):
-        row = 0
-        for index, extent in zip(outer, reversed(map.box[1:]), strict=True):
-            row = row * extent + index
-        start = address + row * map.box[0] * size
-        yield from _placed(start + kept[0].start * size, start + kept[0].stop * size, map.swizzle)
+def _box(map: TensorMap) -> tuple[int, tuple[int, ...]] | None:
+    """The bytes of a row of the box in shared memory, and how many rows there are along each further dimension.
+
+    Element strides leave out rows, but nothing within them (they do not apply to the first dimension). With
+    interleaving a row is a slice of the channels of one pixel, whatever the box says of channels.
+    """
+    stepping = any(step != 1 for step in map.element_strides)
+    if map.interleave:
+        if stepping or map.rank < 3:
+            return None
+        return map.interleave, map.box[1:] if map.corners else (*map.box[:-2], map.box[-1])
+    row = map.box[0] * map.element_bytes
+    if row % PIECE or (map.swizzle and row > map.swizzle):
+        return None
+    if map.corners:
+        return row, map.box[1:]
+    return row, tuple(-(-extent // step) for extent, step in zip(map.box[1:], map.element_strides[1:], strict=True))
 
 
-def _placed(start: int, stop: int, span: int) -> Iterator[tuple[int, int]]:
-    while start < stop:
-        end = min(stop, start // PIECE * PIECE + PIECE) if span else stop
-        place = swizzled(start, span)
-        yield place, place + end - start
-        start = end
+def _placed(
+    address: int, row: int, kept: Iterable[range], counts: Sequence[int], map: TensorMap, within: range
+) -> Ranges:
+    """The bytes `within` each kept row, where swizzling puts them. counts: of rows along each dimension."""
+    whole = len(within) == row and row in (map.swizzle or row, map.interleave)
+    pitch = row if map.interleave else map.swizzle or row
+    kept = list(kept)
+    if whole and (pitch == map.swizzle or not map.swizzle) and [len(one) for one in kept] == list(counts):
+        return ((address, address + row * prod(counts)),)
+    pieces = []
+    for indices in product(*reversed(kept)):
+        number = 0
+        for index, count in zip(indices, reversed(counts), strict=True):
+            number = number * count + index
+        start, stop = address + number * pitch + within.start, address + number * pitch + within.stop
+        while start < stop:
+            end = min(stop, start // PIECE * PIECE + PIECE) if map.swizzle else stop
+            place = swizzled(start, map.swizzle)
+            pieces.append((place, place + end - start))
+            start = end
+    return merged(pieces)
 
 
 # ---------------------------------------------------------------- wgmma
@@ -157,6 +194,8 @@ DEPTH = 32
 """Bytes of a row of a dense operand along K, whatever its type: 16 f16, 8 tf32, 32 e4m3, 256 b1."""
 WINDOW = 1 << 18
 """Bytes that the address of a descriptor can tell apart."""
+FIELDS = 0xC00E_3FFF_3FFF_3FFF
+"""The bits of a descriptor: address, leading and stride byte offset, base offset, layout."""
 LAYOUTS = (0, 128, 64, 32)
 """By the two highest bits of a descriptor, the bytes of a row within which 16-byte pieces change places."""
 OPERANDS = {
@@ -194,7 +233,12 @@ def wgmma_reads(
         return None
     columns, depth = int(sizes[1]), int(sizes[2])
     wide = types[0] not in ("f16", "bf16")
-    if depth != OPERANDS[types[0]] << sparse or columns % 8 or not 8 <= columns <= 256 or (wide and any(transposed)):
+    if (
+        any(OPERANDS[one] << sparse != depth for one in types)
+        or columns % 8
+        or not 8 <= columns <= 256
+        or (wide and any(transposed))
+    ):
         return None
     of_a = () if a is None else operand(a, ROWS, DEPTH, mn_major=bool(transposed[0]))
     of_b = operand(b, columns, DEPTH << sparse, mn_major=bool(transposed[1]))
@@ -204,35 +248,38 @@ def wgmma_reads(
 def operand(descriptor: int, rows: int, depth: int, *, mn_major: bool = False) -> Ranges | None:
     """What a matrix descriptor of wgmma stands for (PTX 9.7.15.5.1.2): `rows` along M or N, `depth` bytes along K.
 
-    An operand that is MN-major has elements of two bytes.
+    Swizzling goes by the bits 7 to 9 of each address, less the base offset. An operand that is MN-major has elements of
+    two bytes. None for a descriptor with other bits, and for one that leads out of its own window.
     """
     start, leading, stride = (descriptor >> bit << 4 & WINDOW - 1 for bit in (0, 16, 32))
     base, span = descriptor >> 49 & 7, LAYOUTS[descriptor >> 62 & 3]
-    if base or (depth != DEPTH and not mn_major):
+    if descriptor & ~FIELDS:
         return None
+    places = _mn_major(rows, depth, leading, stride, span) if mn_major else _k_major(rows, depth, leading, stride, span)
     pieces = []
-    for place in _mn_major(rows, depth, leading, stride, span) if mn_major else _k_major(rows, leading, stride, span):
-        at = swizzled(start + place, span)
+    for place in places:
+        at = swizzled(start + place, span, base)
         if at >= WINDOW:
             return None
         pieces.append((at, at + PIECE))
     return merged(pieces)
 
 
-def _k_major(rows: int, leading: int, stride: int, span: int) -> Iterator[int]:
-    """Two 16-byte pieces of each row; eight rows lie together, and `stride` bytes further the next eight.
+def _k_major(rows: int, depth: int, leading: int, stride: int, span: int) -> Iterator[int]:
+    """16-byte pieces along K; eight rows lie together, and `stride` bytes further the next eight.
 
-    Without swizzling the second piece of a row is `leading` bytes from the first, otherwise next to it.
+    With swizzling a row has `span` bytes, without it 16; what is beyond follows after `leading` bytes.
     """
+    width = span or PIECE
     for row in range(rows):
-        for piece in range(DEPTH // PIECE):
-            yield row // 8 * stride + row % 8 * (span or PIECE) + piece * (PIECE if span else leading)
+        for along in range(0, depth, PIECE):
+            yield row // 8 * stride + row % 8 * width + along // width * leading + along % width
 
 
 def _mn_major(rows: int, depth: int, leading: int, stride: int, span: int) -> Iterator[int]:
     """A 16-byte piece holds eight rows at one K; eight K lie together, a row of `span` bytes each."""
-    wide = (span or PIECE) // PIECE
+    width = span or PIECE
     across, along = (leading, stride) if span else (stride, leading)
-    for eight in range(rows // 8):
+    for first in range(0, rows * 2, PIECE):
         for k in range(depth // 2):
-            yield eight // wide * across + eight % wide * PIECE + k // 8 * along + k % 8 * (span or PIECE)
+            yield first // width * across + first % width + k // 8 * along + k % 8 * width

@@ -137,7 +137,10 @@ def decode(data: bytes) -> TensorMap | None:
         if rank not in CORNER_BITS:
             return None
         box = (BOX[0].read(words), PIXELS.read(words))
-        corners = (_corner(CORNERS[0].read(words), rank), _corner(CORNERS[1].read(words), rank))
+        packed = [corner.read(words) for corner in CORNERS]
+        if any(word >> CORNER_BITS[rank] * (rank - 2) for word in packed):
+            return None
+        corners = (_corner(packed[0], rank), _corner(packed[1], rank))
     return TensorMap(
         ADDRESS.read(words),
         NAMES[element + TF32 * tf32],

@@ -1,0 +1,1 @@
+"""What instructions touch in shared memory, seen on a GPU."""
