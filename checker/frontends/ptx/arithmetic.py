@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from sm90_verify.frontends.ptx.bits import FUNCTIONS
 from sm90_verify.frontends.ptx.instruction import (
+    AddressOperand,
     Immediate,
-    Instruction,
-    Memory,
     Negated,
     Operand,
     Pair,
+    PtxInstruction,
     Register,
     Sink,
     Special,
@@ -61,7 +61,7 @@ class NotKnown(ValueError):
 class Operands:
     """Writes operands of one instruction as text, and remembers what it reads."""
 
-    def __init__(self, one: Instruction, types: tuple[str, ...], address: Callable[[str], int | None]) -> None:
+    def __init__(self, one: PtxInstruction, types: tuple[str, ...], address: Callable[[str], int | None]) -> None:
         self.one, self.types, self.address = one, types, address
         self.reads: dict[int, None] = {}
         self.specials: list[str] = []
@@ -91,7 +91,7 @@ class Operands:
                 each = bits // len(parts)
                 words = [f"({self.text(part, f'b{each}')} << {each * number})" for number, part in enumerate(parts)]
                 return f"({' | '.join(words)})"
-            case Memory(inner, _):
+            case AddressOperand(inner, _):
                 return self.text(inner, kind)
             case Sink():
                 return "0"
