@@ -93,7 +93,7 @@ def specials() -> Iterator[Snippet]:
             yield form(f"mov.u32 x, %{name}.{axis};", "", "b32")
     for mask in ("eq", "le", "lt", "ge", "gt"):
         yield form(f"mov.u32 x, %lanemask_{mask};\nshr.s32 y, x, 3;", "", "b32 b32")
-    for name in ("laneid", "warpid", "cluster_ctarank", "cluster_nctarank", "dynamic_smem_size"):
+    for name in ("laneid", "cluster_ctarank", "cluster_nctarank", "dynamic_smem_size"):
         yield form(f"mov.u32 x, %{name};\ncvt.s64.s32 y, x;", "", "b32 b64")
     yield form("mov.pred x, %is_explicit_cluster;", "", "pred")
 

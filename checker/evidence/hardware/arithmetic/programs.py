@@ -1,4 +1,9 @@
-"""Random programs of the forms: results become operands, immediates and guards are common, and lanes part and join."""
+"""Random programs of the forms: results become operands, immediates and guards are common, and lanes part and join.
+
+Of 460 that an H200 executed, 456 do what our execution does. The other four, of 18,000 instructions in all, show what
+ptxas 13.0 makes of them: an amount of shl.b64 or shr.u64 that comes from mov.f32 or slct.f32 is converted to an integer
+(twice); cvt.sat.s8.u32 of the 1 of a cnot gives -128; rem.u32 by what lop3.and has written is not the remainder.
+"""
 
 from __future__ import annotations
 
