@@ -199,9 +199,12 @@ class ClusterWaited(NamedTuple):
 
 
 class LanesMet(NamedTuple):
-    """An instruction at which the lanes of a mask meet. orders: memory, too (bar.warp.sync)."""
+    """An instruction at which lanes meet. orders: memory, too (bar.warp.sync). members: where not all of them have come,
+    those that must; else 0.
+    """
 
     orders: bool
+    members: int = 0
 
 
 class RegistersSet(NamedTuple):

@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 from sm90_verify.frontends.ptx.code import Code, compiled
 from sm90_verify.frontends.ptx.dispatch import handler_of
+from sm90_verify.frontends.ptx.events import Event, LanesMet
 from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Function, Guard, Module
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.on_threads import members, must_meet
-from sm90_verify.frontends.ptx.operands import Indices, Reader, depends
+from sm90_verify.frontends.ptx.operands import Indices, Reader, Undetermined, depends
 from sm90_verify.frontends.ptx.spaces import (
     SHARED_BEGINS,
     WINDOWS,
@@ -123,7 +124,19 @@ class Execution:
             for cta in self.cluster.ctas:
                 for warp in cta.warps:
                     moved |= self._go_on(warp)
+        for cta in self.cluster.ctas:
+            for warp in cta.warps:
+                warp.left = tuple((one.mask, one.stands_at) for one in warp.fragments)
+                self._must_not_wait_for_each_other(warp)
         return self.cluster
+
+    def _must_not_wait_for_each_other(self, warp: Warp) -> None:
+        """Lanes that have parted wait at two instructions at which they should meet."""
+        stuck = [one for _, one in warp.left if one is not None and isinstance(one.what, LanesMet)]
+        if len(stuck) > 1:
+            first, second = (self.code.function.code[one.number] for one in stuck[:2])
+            what = f"lanes of {warp.name} wait at {first.name} for others, which wait in line {second.line}"
+            raise Undetermined(f"{what} at {second.name}: let all lanes come to one of them", self.code.source(stuck[0].number))
 
     # -- warps
 
@@ -154,13 +167,13 @@ class Execution:
                 kept.append(one)
             else:
                 same.join(one)
-                same.waits = ""
+                same.waits = False
         warp.fragments[:] = kept
 
     def _advance(self, warp: Warp, fragment: Fragment) -> bool:
         """Executes blocks until the lanes part, wait, or could meet others. Whether anything was executed."""
         blocks, moved = self.code.blocks, False
-        fragment.waits = ""
+        fragment.waits, fragment.stands_at = False, None
         while True:
             block = blocks[fragment.block]
             steps = block.steps
@@ -264,10 +277,9 @@ class Execution:
         if not lanes:
             return True
         meeting = self.meeting[number]
-        if meeting is not None:
-            if meeting(warp, fragment) & ~fragment.mask_at(lanes):
-                fragment.waits = "lanes"
-                return False
+        if meeting is not None and (mask := meeting(warp, fragment)) & ~fragment.mask_at(lanes):
+            fragment.waits, fragment.stands_at = True, Event(number, fragment.mask_at(lanes), LanesMet(False, mask))
+            return False
         return handler(warp, fragment, lanes)
 
     def _bind(self, number: int) -> Handler:

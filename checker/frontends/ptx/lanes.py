@@ -49,7 +49,7 @@ def classes_of(events: Sequence[Event], alive: int) -> tuple[Class, ...]:
     """
     parts = _parts(events, alive)
     if len(parts) == 1:
-        own = tuple((at, one) for at, one in enumerate(events) if not isinstance(one.what, LanesMet))
+        own = tuple((at, one) for at, one in enumerate(events) if _acts(one) or isinstance(one.what, Peeked))
         return (Class(parts[0], own),) if own else ()
     acting = [part for part in parts if any(one.mask & part and _acts(one) for one in events)]
     kept = _meetings(events, sum(acting))
@@ -67,7 +67,8 @@ def classes_of(events: Sequence[Event], alive: int) -> tuple[Class, ...]:
 
 
 def _acts(one: Event) -> bool:
-    return not isinstance(one.what, LanesMet | Peeked)
+    """It is more than a peek, or than a meeting to which all have come."""
+    return not isinstance(one.what, LanesMet | Peeked) or (isinstance(one.what, LanesMet) and one.what.members != 0)
 
 
 def _parts(events: Sequence[Event], alive: int) -> list[int]:
@@ -87,7 +88,9 @@ def _meetings(events: Sequence[Event], acting: int) -> frozenset[int]:
     dirty = False
     for at, one in enumerate(events):
         if isinstance(one.what, LanesMet):
-            if dirty and one.mask & acting == acting:
+            if one.what.members:
+                kept.append(at)
+            elif dirty and one.mask & acting == acting:
                 kept.append(at)
                 dirty = False
             elif dirty and one.mask & acting:
@@ -96,7 +99,3 @@ def _meetings(events: Sequence[Event], acting: int) -> frozenset[int]:
             dirty = True
     return frozenset(kept)
 
-
-def acting_lanes(classes: Sequence[Class]) -> int:
-    """All lanes of classes that do anything."""
-    return sum(one.mask for one in classes)

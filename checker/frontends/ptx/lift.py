@@ -97,7 +97,8 @@ class _Lift:
 
     def _parts(self, warp: Warp, first: int) -> Iterator[_Part]:
         count = min(WARP, self.launch.threads - warp.number * WARP)
-        classes = classes_of(warp.events, (1 << count) - 1)
+        events = [*warp.events, *(event for _, event in warp.left if event is not None)]
+        classes = classes_of(events, (1 << count) - 1)
         acting = sum(one.mask for one in classes)
         for one in classes:
             yield _Part(warp, one.mask, acting, tuple(self.gathered(one)), warp.number - first)
@@ -312,7 +313,8 @@ class _Writer:
 
     def _lanes(self, event: Event, *, orders: bool) -> op.Operation | None:
         """A meeting of the classes of the warp that do anything."""
-        members = event.mask & self.part.acting
+        assert isinstance(event.what, LanesMet)
+        members = (event.what.members or event.mask) & self.part.acting
         if members == self.part.mask:
             return None
         return op.WarpSync(self.part.place, 0 if members == self.part.acting else members, orders)

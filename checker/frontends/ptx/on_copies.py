@@ -168,7 +168,7 @@ def _tensor_out(bound: Binding) -> Handler:
                 warp,
                 fragment,
                 some,
-                CopiedOut(footprints.tensor_box(tensor, where & OFFSET), described, where & OFFSET),
+                CopiedOut(footprints.tensor_store(tensor, where & OFFSET), described, where & OFFSET),
             )
         return True
 

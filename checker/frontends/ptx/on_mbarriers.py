@@ -7,6 +7,7 @@ from typing import Literal
 from sm90_verify.frontends.ptx.events import (
     Arrived,
     BarrierAt,
+    Event,
     Expected,
     Initialised,
     Invalidated,
@@ -145,12 +146,12 @@ def _wait(bound: Binding) -> Handler:
     into, given = one.operands[0], one.operands[1:]
     address = bound.reader.shared(given[0])
     by_parity = "parity" in words
-    phase = bound.reader.get(given[1], 32 if by_parity else 64)
+    operand = bound.reader.get(given[1], 32 if by_parity else 64)
     sem: Literal["acquire", "relaxed"] = "relaxed" if "relaxed" in words else "acquire"
     scope = scope_of(words)
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-        found = bound.reader.by_value(lanes, (address(fragment), "the barrier"), (phase(fragment), "the phase"))
+        found = bound.reader.by_value(lanes, (address(fragment), "the barrier"), (operand(fragment), "the phase"))
         if len(found) > 1:
             part = fragment.split(fragment.mask_at(found[0][1]))
             warp.fragments.append(part)
@@ -167,7 +168,9 @@ def _wait(bound: Binding) -> Handler:
         state = bound.cluster.barrier(at)
         ready = state.completed > number - PHASE_TOKENS if not by_parity else _passes(state, parity)
         if not ready:
-            fragment.waits = "mbarrier"
+            phase = number - PHASE_TOKENS if not by_parity else state.completed
+            waits = Waited(at, parity, phase, not by_parity, sem, scope)
+            fragment.waits, fragment.stands_at = True, Event(bound.number, fragment.mask_at(some), waits)
             return False
         seen = state.completed - 1 if by_parity else number - PHASE_TOKENS
         bound.write(fragment, into, some, 1)

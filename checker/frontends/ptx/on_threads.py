@@ -9,6 +9,7 @@ from sm90_verify.frontends.ptx.events import (
     ClusterArrived,
     ClusterWaited,
     Depended,
+    Event,
     LanesMet,
     NamedMet,
     RegistersSet,
@@ -63,7 +64,7 @@ def _named(bound: Binding) -> Handler:
             state.arrived = 0
             state.number += 1
         if blocks and fragment.entered == state.number:
-            fragment.waits = "barrier of threads"
+            fragment.waits = True
             return False
         fragment.entered = -1
         if result is not None:
@@ -109,7 +110,8 @@ def _cluster_wait(bound: Binding) -> Handler:
         complete(bound)
         number = bound.cluster.meeting.number
         if any(warp.arrived.get(fragment.lanes[index], -1) >= number for index in lanes):
-            fragment.waits = "barrier.cluster"
+            fragment.waits = True
+            fragment.stands_at = Event(bound.number, fragment.mask_at(lanes), ClusterWaited())
             return False
         bound.note(warp, fragment, lanes, ClusterWaited())
         return True

@@ -67,7 +67,8 @@ class Warp:
     """By lane."""
     arrived: dict[int, int] = field(default_factory=dict)
     """By lane, the generation of barrier.cluster in which it has arrived and not waited."""
-    specials: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    left: tuple[tuple[int, Event | None], ...] = ()
+    """Lanes that could not go on in the end, and the event that they would be; None where they wait inside of one."""
 
     @property
     def alive(self) -> int:
