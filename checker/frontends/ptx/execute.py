@@ -136,7 +136,9 @@ class Execution:
         if len(stuck) > 1:
             first, second = (self.code.function.code[one.number] for one in stuck[:2])
             what = f"lanes of {warp.name} wait at {first.name} for others, which wait in line {second.line}"
-            raise Undetermined(f"{what} at {second.name}: let all lanes come to one of them", self.code.source(stuck[0].number))
+            raise Undetermined(
+                f"{what} at {second.name}: let all lanes come to one of them", self.code.source(stuck[0].number)
+            )
 
     # -- warps
 

@@ -98,4 +98,3 @@ def _meetings(events: Sequence[Event], acting: int) -> frozenset[int]:
         elif _acts(one):
             dirty = True
     return frozenset(kept)
-

@@ -38,6 +38,7 @@ from sm90_verify.frontends.ptx.execute import Execution
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
 from sm90_verify.frontends.ptx.lanes import Class, classes_of, footprint_of
 from sm90_verify.frontends.ptx.memory_map import MemoryMap, memory_map
+from sm90_verify.frontends.ptx.naming import Did, names_of
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.state import CtaState, Warp
 from sm90_verify.spec.errors import Source
@@ -69,7 +70,17 @@ class _Lift:
         self.roles = self._gathered()
         done = ((cta.rank, event.what) for cta, _, _, parts in self.roles for part in parts for event in part.events)
         homes = [self.cluster.home(cta.rank) for cta in execution.cluster.ctas]
-        self.map: MemoryMap = memory_map(done, homes, execution.addresses.dynamic)
+        base = execution.addresses.dynamic
+        self.names = names_of(
+            (
+                Did(name, cta.rank, one.what)
+                for cta, name, _, parts in self.roles
+                for part in parts
+                for one in part.events
+            ),
+            base,
+        )
+        self.map: MemoryMap = memory_map(done, homes, self.names, base)
 
     def kernel(self) -> Kernel:
         programs = [program for role in self.roles for program in self._programs(*role)]

@@ -30,6 +30,7 @@ from sm90_verify.frontends.ptx.events import (
     What,
 )
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
+from sm90_verify.frontends.ptx.naming import Names
 from sm90_verify.spec.model.layout import Layout, Region, barriers_over
 from sm90_verify.spec.ptx.limits import MBARRIER_BYTES
 from sm90_verify.spec.ptx.memory import Access
@@ -77,9 +78,9 @@ class MemoryMap:
         return Layout(tuple(regions), {}, names, slots, {}, {}, barriers_over(regions, names))
 
 
-def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], base: int) -> MemoryMap:
+def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], names: Names, base: int) -> MemoryMap:
     """The map of what was done: (rank of the CTA that did it, what). homes: by rank, what names begin with. base: the
-    address that names count from.
+    address that names of what has none count from.
     """
     copied: list[list[tuple[int, int]]] = [[] for _ in homes]
     touched: list[dict[Ranges, None]] = [{} for _ in homes]
@@ -92,9 +93,9 @@ def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], base: int
                 touched[rank][ranges] = None
                 if isinstance(what, CopiedIn | CopiedOut | StoredAsync | AsyncCopied):
                     copied[rank] += ranges
-    barriers = {at: f"{homes[at.rank]}mbarrier_{at.address - base:#x}" for at in sorted(seen)}
+    barriers = {at: f"{homes[at.rank]}{names.barrier(at.address)}" for at in sorted(seen)}
     buffers = tuple(
-        tuple(_buffers(f"{home}smem_", base, some, tuple(whole)))
+        tuple(_buffers(home, names, base, some, tuple(whole)))
         for home, some, whole in zip(homes, copied, touched, strict=True)
     )
     return MemoryMap(barriers, buffers)
@@ -103,7 +104,9 @@ def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], base: int
 # ---------------------------------------------------------------- buffers
 
 
-def _buffers(name: str, base: int, copied: Sequence[tuple[int, int]], touched: Sequence[Ranges]) -> Iterator[Buffer]:
+def _buffers(
+    home: str, names: Names, base: int, copied: Sequence[tuple[int, int]], touched: Sequence[Ranges]
+) -> Iterator[Buffer]:
     bounds = _overlapping(copied)
     rest = _without(merged(one for ranges in touched for one in ranges), bounds)
     plain = [Buffer("", start, stop, {}) for start, stop in sorted((*bounds, *rest))]
@@ -115,7 +118,8 @@ def _buffers(name: str, base: int, copied: Sequence[tuple[int, int]], touched: S
     for one in plain:
         some = tuple(inside[one.start, one.stop])
         kept = [edge for edge in edges if one.start < edge < one.stop]
-        yield Buffer(f"{name}{one.start - base:#x}", one.start, one.stop, _moved(one.start, one.stop, some, kept))
+        name = names.buffers.get((one.start, one.stop), f"smem_{one.start - base:#x}")
+        yield Buffer(f"{home}{name}", one.start, one.stop, _moved(one.start, one.stop, some, kept))
 
 
 def _overlapping(pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

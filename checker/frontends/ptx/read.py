@@ -66,7 +66,9 @@ def _must_fit(module: Module, function: Function, launch: Launch) -> None:
         raise SpecError(f"{launch.path}: block: {list(launch.block)}: .reqntid asks for {list(required)}", where)
     most = function.shape(".maxntid")
     if most is not None and launch.threads > most[0] * most[1] * most[2]:
-        raise SpecError(f"{launch.path}: block: {launch.threads} threads: .maxntid allows {most[0] * most[1] * most[2]}")
+        raise SpecError(
+            f"{launch.path}: block: {launch.threads} threads: .maxntid allows {most[0] * most[1] * most[2]}"
+        )
     cluster = function.shape(".reqnctapercluster")
     if cluster is not None and cluster != launch.cluster:
         raise SpecError(f"{launch.path}: cluster: {list(launch.cluster)}: .reqnctapercluster asks for {list(cluster)}")
