@@ -64,7 +64,7 @@ class Attention:
         tma_o, o = cpasync.make_tiled_tma_atom(store, o, o_layout, (ROWS, WIDTH))
         self.kernel(
             tma_q, q, tma_k, k, tma_v, v, tma_o, o, scores, values, q_layout, k_layout, v_layout, o_layout
-        ).launch(grid=(self.ctas, 1, 1), block=(THREADS, 1, 1), stream=stream)
+        ).launch(grid=(self.ctas, 1, 1), block=(THREADS, 1, 1), min_blocks_per_mp=1, stream=stream)
 
     def pipe(self, storage: SmemAllocator, stages: int, layout: cute.ComposedLayout):
         """Producer and consumer of a ring of tiles that one TMA copy each fills."""

@@ -54,7 +54,11 @@ class PersistentGemm:
         tma_b, b = cpasync.make_tiled_tma_atom(share, b, b_layout, (TILE_N, TILE_K), self.cluster)
         tma_d, d = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), d, d_layout, (TILE_M, TILE_N))
         self.kernel(tma_a, a, tma_b, b, tma_d, d, mma, a_layout, b_layout, d_layout).launch(
-            grid=(self.ctas, 1, 1), block=(THREADS, 1, 1), cluster=(self.cluster, 1, 1), stream=stream
+            grid=(self.ctas, 1, 1),
+            block=(THREADS, 1, 1),
+            cluster=(self.cluster, 1, 1),
+            min_blocks_per_mp=1,
+            stream=stream,
         )
 
     @cute.kernel

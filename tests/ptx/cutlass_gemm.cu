@@ -124,7 +124,7 @@ struct Problem {
 
 template <class T> T* allocate(size_t count) {
   void* data = nullptr;
-  if (cudaMalloc(&data, count * sizeof(T)) != cudaSuccess || cudaMemset(data, 0, count * sizeof(T)) != cudaSuccess) {
+  if (cudaMalloc(&data, count * sizeof(T)) != cudaSuccess) {
     std::fprintf(stderr, "cudaMalloc of %zu bytes failed\n", count * sizeof(T));
     std::exit(3);
   }

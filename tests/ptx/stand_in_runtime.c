@@ -9,7 +9,7 @@
  *   STAND_IN_PTX       file: the PTX of the kernels, which says how large their parameters are
  *   STAND_IN_LAUNCHES  file that the launches are appended to, one JSON object a line; without it, the output
  *
- * Addresses are the same in every run. What a program copies to an address is written beside the launch ("memory"),
+ * Addresses are the same in every run. What a program copies to memory is written beside the launch ("memory"),
  * and a tensor map that a parameter holds is written in words ("tensor_maps").
  */
 #include <stdint.h>
@@ -40,7 +40,8 @@ static uint64_t next_address = 0x400000000000;
 static struct {
   uint64_t to;
   size_t size;
-  unsigned char* bytes;
+  unsigned char* bytes; /* or, where there are none, all of them are: */
+  unsigned char byte;
 } copies[COPIES];
 static int copy_count;
 
@@ -69,7 +70,32 @@ API int cudaMemcpyAsync(void* to, const void* from, size_t size, int kind, void*
 }
 ALSO(cudaMemcpyAsync)
 
-/* Tensor maps. The layout of the 128 bytes is not documented; this is what a driver 580 writes. */
+API int cudaMemset(void* to, int byte, size_t size) {
+  if (copy_count == COPIES) die("too many copies", "");
+  copies[copy_count].to = (uint64_t)to;
+  copies[copy_count].size = size;
+  copies[copy_count].byte = (unsigned char)byte;
+  copy_count++;
+  return 0;
+}
+ALSO(cudaMemset)
+
+API int cudaMemsetAsync(void* to, int byte, size_t size, void* stream) {
+  (void)stream;
+  return cudaMemset(to, byte, size);
+}
+ALSO(cudaMemsetAsync)
+
+/* Tensor maps. The layout of the 128 bytes is not documented; this is what driver 580 writes for Hopper:
+ *
+ *   word 0, 1   the address
+ *   word 2      bit 0 im2col; 4-6 rank - 1; 7-10 the type as the hardware numbers it; 11-12 interleave; 13-14 swizzle;
+ *               15 fill with NaN; 16 round to tf32; 17-18 L2 promotion
+ *   word 3-6    strides / 16 of dimensions 1-4; word 7 has 4 more bits of each
+ *   word 8-12   sizes - 1
+ *   word 13     element strides - 1, 3 bits each; from byte 55 on a byte for each box size - 1
+ *   word 16     the bytes of a box, word 18 the bytes that a swizzle repeats after: the hardware reads neither
+ */
 
 typedef struct {
   unsigned char bytes[128];
@@ -79,16 +105,23 @@ typedef struct {
 static Map maps[MAPS];
 static int map_count;
 
-static const int element_bits[16] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4, 4, 6};
+/* By CUtensorMapDataType. */
+static const int type_bytes[13] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+static const int hardware_type[13] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 7, 8};
+enum { FIRST_TF32 = 11 };
 
 API int cuTensorMapEncodeTiled(void* map, int type, uint32_t rank, void* address, const uint64_t* dims,
                                const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides,
                                int interleave, int swizzle, int promotion, int fill) {
-  uint32_t words[32] = {0};
+  if (type < 0 || type > 12 || rank < 1 || rank > 5) return INVALID_VALUE;
+  static const uint32_t atoms[4] = {16, 256, 512, 1024};
+  uint32_t words[32] = {0}, bytes = (uint32_t)type_bytes[type];
   words[0] = (uint32_t)(uint64_t)address;
   words[1] = (uint32_t)((uint64_t)address >> 32);
-  words[2] = (rank - 1) << 4 | (uint32_t)type << 7 | (uint32_t)interleave << 11 | (uint32_t)swizzle << 13 |
-             (uint32_t)fill << 15 | (uint32_t)promotion << 17;
+  words[2] = (rank - 1) << 4 | (uint32_t)hardware_type[type] << 7 | (uint32_t)interleave << 11 |
+             (uint32_t)swizzle << 13 | (uint32_t)fill << 15 | (uint32_t)(type >= FIRST_TF32) << 16 |
+             (uint32_t)promotion << 17;
+  unsigned char* boxes = (unsigned char*)words + 55;
   for (uint32_t i = 0; i < rank; i++) {
     if (i + 1 < rank) {
       words[3 + i] = (uint32_t)(strides[i] / 16);
@@ -96,14 +129,15 @@ API int cuTensorMapEncodeTiled(void* map, int type, uint32_t rank, void* address
     }
     words[8 + i] = (uint32_t)(dims[i] - 1);
     words[13] |= (element_strides[i] - 1) << 3 * i;
+    boxes[i] = (unsigned char)(box[i] - 1);
+    bytes *= box[i] / element_strides[i];
   }
-  unsigned char* boxes = (unsigned char*)words + 55;
-  for (uint32_t i = 0; i < rank; i++) boxes[i] = (unsigned char)(box[i] - 1);
+  words[16] = bytes;
+  words[18] = atoms[swizzle & 3];
   memcpy(map, words, sizeof words);
-  if (map_count == MAPS) die("too many tensor maps", "");
-  Map* kept = &maps[map_count++];
+  Map* kept = &maps[map_count++ % MAPS];
   memcpy(kept->bytes, words, sizeof words);
-  kept->element_bytes = element_bits[type] / 8;
+  kept->element_bytes = type_bytes[type];
   kept->swizzle = swizzle ? 16 << swizzle : 0;
   kept->interleave = 16 * interleave;
   kept->rank = (int)rank;
@@ -224,8 +258,8 @@ static void write_maps(FILE* out, const unsigned char* block, size_t size) {
   int written = 0;
   fprintf(out, ", \"tensor_maps\": [");
   for (size_t offset = 0; offset + 128 <= size; offset += 64)
-    for (int i = map_count - 1; i >= 0; i--)
-      if (memcmp(block + offset, maps[i].bytes, 128) == 0) {
+    for (int i = 0; i < MAPS; i++)
+      if (maps[i].rank && memcmp(block + offset, maps[i].bytes, 128) == 0) {
         fprintf(out, "%s{\"offset\": %zu, \"element_bytes\": %d, \"box\": [", written++ ? ", " : "", offset,
                 maps[i].element_bytes);
         for (int d = 0; d < maps[i].rank; d++) fprintf(out, "%s%u", d ? ", " : "", maps[i].box[d]);
@@ -265,9 +299,15 @@ static int write_launch(const char* kernel, Size grid, Size block, size_t shared
     free(bytes);
   }
   for (int i = 0; i < copy_count; i++) {
-    fprintf(out, "%s{\"address\": %llu, \"bytes\": \"", i ? ", " : ", \"memory\": [", (unsigned long long)copies[i].to);
-    hexadecimal(out, copies[i].bytes, copies[i].size);
-    fprintf(out, "\"}%s", i + 1 == copy_count ? "]" : "");
+    fprintf(out, "%s{\"address\": %llu, ", i ? ", " : ", \"memory\": [", (unsigned long long)copies[i].to);
+    if (copies[i].bytes) {
+      fprintf(out, "\"bytes\": \"");
+      hexadecimal(out, copies[i].bytes, copies[i].size);
+      fprintf(out, "\"");
+    } else {
+      fprintf(out, "\"size\": %zu, \"byte\": %u", copies[i].size, copies[i].byte);
+    }
+    fprintf(out, "}%s", i + 1 == copy_count ? "]" : "");
   }
   fprintf(out, "}\n");
   if (to) fclose(out);
@@ -458,8 +498,6 @@ SUCCEED(cudaFree)
 SUCCEED(cudaFuncSetAttribute)
 SUCCEED(cudaGetLastError)
 SUCCEED(cudaKernelSetAttributeForDevice)
-SUCCEED(cudaMemset)
-SUCCEED(cudaMemsetAsync)
 SUCCEED(cudaSetDevice)
 SUCCEED(cudaStreamSynchronize)
 SUCCEED(cuCtxSetCurrent)
