@@ -85,7 +85,7 @@ CUTLASS: Mapping[str, CutlassGemm] = {
     "coop_void": CutlassGemm((256, 256, 512, 2), {**COOPERATIVE, **VOID}),
     "coop_wide": CutlassGemm((256, 512, 512, 1), {**COOPERATIVE, "TILE_N": 256}),
     "coop_streamk": CutlassGemm((384, 384, 1024, 4), {**COOPERATIVE, "STREAM_K": 1}),
-    "coop_streamk_2x1": CutlassGemm((256, 384, 1024, 4), {**COOPERATIVE, "STREAM_K": 1, "CLUSTER_M": 2}),
+    "coop_streamk_2x1": CutlassGemm((768, 384, 1024, 8), {**COOPERATIVE, "STREAM_K": 1, "CLUSTER_M": 2}),
     "coop_grouped": CutlassGemm((256, 256, 256, 2), {**COOPERATIVE, "GROUPS": 3}),
     "coop_grouped_2x1": CutlassGemm((512, 256, 256, 2), {**COOPERATIVE, "GROUPS": 3, "CLUSTER_M": 2}),
     "pp": CutlassGemm((256, 512, 512, 2), PINGPONG),
