@@ -25,6 +25,8 @@ PARAMETER_BYTES = 32_764
 """Of all parameters (PTX 5.1.6.3)."""
 GRID = (1 << 31, 1 << 16, 1 << 16)
 """Extents of a grid are below these."""
+MEMORY_BYTES = 1 << 28
+"""Of global memory that a launch describes, in one piece."""
 VALUE_BYTES = {f"{kind}{bits}": bits // 8 for kind in "us" for bits in (8, 16, 32, 64)}
 KEYS = (
     "launch",
@@ -347,10 +349,14 @@ class _Reader:
         found = []
         for number, one in enumerate(self._list("memory", told)):
             name = f"memory[{number}]"
-            if not isinstance(one, dict) or not set(one) <= {"address", "bytes", "name"}:
+            if not isinstance(one, dict) or not set(one) <= {"address", "bytes", "size", "byte", "name"}:
                 raise self.wrong(name, _short(one), '{"address": "0x7f0000000000", "bytes": "…"}')
             address = self._number(f"{name}.address", one.get("address"), 0, (1 << 64) - 1)
-            data = self.hexadecimal(f"{name}.bytes", one.get("bytes"))
+            if "size" in one and "bytes" not in one:
+                byte = self._number(f"{name}.byte", one.get("byte", 0), 0, 255)
+                data = bytes([byte]) * self._number(f"{name}.size", one["size"], 1, MEMORY_BYTES)
+            else:
+                data = self.hexadecimal(f"{name}.bytes", one.get("bytes"))
             found.append(Bytes(address, data, b"\1" * len(data)))
         return tuple(found)
 
