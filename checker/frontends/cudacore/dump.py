@@ -96,8 +96,9 @@ class CoreGrid:
 
 @dataclass(frozen=True)
 class CoreLane:
-    """A thread that has not ended. thread: threadIdx. pc: absolute; offset: from the start of its function. exception:
-    one of EXCEPTIONS. registers, predicates: raw, 4 bytes each. calls: of functions that were not inlined.
+    """A thread that has not ended. thread: threadIdx. pc: absolute; offset: from the start of the kernel's code.
+    exception: one of EXCEPTIONS. callers: where it returns to from functions that were not inlined, the innermost
+    first. registers, predicates: raw, 4 bytes each; of the registers of a thread the system keeps two.
     """
 
     lane: int
@@ -106,7 +107,7 @@ class CoreLane:
     offset: int
     active: bool
     exception: str
-    calls: int
+    callers: tuple[int, ...]
     registers: bytes = field(repr=False)
     predicates: bytes = field(repr=False)
 

@@ -236,10 +236,16 @@ def _lane(container: Container, one: TableEntry, active: int) -> CoreLane:
         number(row, "offset"),
         bool(active >> lane & 1),
         _exception(row),
-        number(row, "calls"),
+        _callers(container, one) if row["calls"] else (),
         bytes(container.one_below(SectionKind.REGISTERS, one.table, one.number) or b""),
         bytes(container.one_below(SectionKind.PREDICATES, one.table, one.number) or b""),
     )
+
+
+def _callers(container: Container, one: TableEntry) -> tuple[int, ...]:
+    """The addresses at which the callers of a lane's function go on."""
+    found = rows_of(container, SectionKind.CALLS, tables.CALLS, one.table, one.number)
+    return tuple(number(call.row, "address") for call in sorted(found, key=lambda call: number(call.row, "level")))
 
 
 def _linear(thread: Three, block: Three) -> int:

@@ -66,6 +66,7 @@ WARPS = _layout(
     "| in_syscall cbu_active exited collective",
 )
 LANES = _layout("lanes", "pc offset | lane x y z exception calls syscall_calls cc", "| state _")
+CALLS = _layout("calls", "offset address | level _")
 METADATA = _layout("metadata", "generator | driver_major driver_minor cuda_major cuda_minor flags time")
 
 
