@@ -115,14 +115,14 @@ struct Actor {
   // place: of this CTA, of `places`; cta: of the grid. over: a word of shared memory that was 0 before all have met.
   __device__ __forceinline__ void open(const Orders& orders, volatile int* over_, unsigned cta, unsigned places,
                                        unsigned place_, unsigned mask) {
-    lanes = mask;
-    tells = threadIdx.x % 32 == __ffs(mask) - 1;
-    gone = false;
 #ifndef UNWATCHED
     over = over_;
     position = orders.positions + cta * places + place_;
     deadline = timer() + orders.limit;
 #endif
+    lanes = mask;
+    tells = threadIdx.x % 32 == __ffs(mask) - 1;
+    gone = false;
 #ifdef RECORD
     events = orders.events + static_cast<size_t>(cta * places + place_) * orders.capacity;
     capacity = orders.capacity;
