@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from imports import ROOT, circles, edges, imported, modules, tree
 
-HEAVY = ("z3", "networkx", "cupy", "numba", "numpy", "hypothesis")
+HEAVY = ("z3", "networkx", "cupy", "elftools", "numba", "numpy", "hypothesis")
 
 ENGINE = "engines/engine"
 """What a question and an answer are: engine.py, effort.py, shown.py, shorten.py and violation.py, which the engines

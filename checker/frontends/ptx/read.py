@@ -72,6 +72,6 @@ def _must_fit(module: Module, function: Function, launch: Launch) -> None:
     cluster = function.shape(".reqnctapercluster")
     if cluster is not None and cluster != launch.cluster:
         raise SpecError(f"{launch.path}: cluster: {list(launch.cluster)}: .reqnctapercluster asks for {list(cluster)}")
-    if len(launch.parameters.data) > function.size:
+    if len(launch.parameters.data) > -(-function.size // 16) * 16:
         size = len(launch.parameters.data)
         raise SpecError(f"{launch.path}: parameters: {size} bytes: the kernel has {function.size}")
