@@ -131,7 +131,7 @@ def expressions_of(operands: Operands) -> tuple[Expression, ...]:
     first = one.operands[0]
     if isinstance(first, Pair):
         targets = [*_written(first.first), *_written(first.second)]
-    elif isinstance(first, Vector):
+    elif isinstance(first, Vector) and one.opcode == "mov":
         return _unpacked(operands, first, found[0])
     else:
         targets = list(_written(first))
