@@ -46,7 +46,7 @@ class GivesAfterTaking(Pipeline):
 )
 def test_what_is_left_open(pipeline, words):
     said = order(trace(pipeline))
-    assert (said.verdict, words in said.why) == (UNDETERMINED, True)
+    assert (said.verdict, words in said.why_open("deadlock")) == (UNDETERMINED, True)
 
 
 class Words(Pipeline):

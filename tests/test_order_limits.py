@@ -41,7 +41,23 @@ def test_registers_that_are_given_before_any_are_taken():
     assert order(walk.trace(Registers())).verdict == PROVED
     said = order(walk.trace(Registers(again=True)))
     assert said.verdict == UNDETERMINED
-    assert "setmaxnreg" in said.why
+    assert said.verdict_on("deadlock") == UNDETERMINED
+    assert "setmaxnreg" in said.why_open("deadlock")
+
+
+class AlsoRaces(Registers):
+    """What is open about registers leaves open nothing else."""
+
+    a = tile(bytes=128)
+
+    @role(warpgroups=1)
+    def reads(self):
+        yield self.a.read()
+
+
+def test_the_order_of_grants_leaves_other_properties_decided():
+    said = order(walk.trace(AlsoRaces(again=True)))
+    assert (said.verdict_on("register-pool"), said.verdict_on("named-barrier")) == (UNDETERMINED, PROVED)
 
 
 def test_try_is_refused_with_its_line():

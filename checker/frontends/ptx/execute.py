@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm90_verify.frontends.ptx.code import Code, compiled
+from sm90_verify.frontends.ptx.code import Code, Specials, compiled
 from sm90_verify.frontends.ptx.dispatch import handler_of
 from sm90_verify.frontends.ptx.events import Event, LanesMet
 from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
@@ -27,7 +27,7 @@ from sm90_verify.frontends.ptx.spaces import (
     to_generic,
 )
 from sm90_verify.frontends.ptx.special import special
-from sm90_verify.frontends.ptx.spinning import comes_back
+from sm90_verify.frontends.ptx.spinning import comes_back, comes_to_line
 from sm90_verify.frontends.ptx.state import Assumed, ClusterState, CtaState, Warp
 from sm90_verify.frontends.ptx.values import One, Unknown, Value, signed
 from sm90_verify.spec.errors import SpecError
@@ -185,7 +185,7 @@ class Execution:
                     if not self._do(warp, fragment, step):
                         return moved
                 else:
-                    step(fragment.registers, lambda name: special(self, warp, fragment, name))
+                    step(fragment.registers, self._specials(warp, fragment))
                 fragment.step += 1
                 moved = True
             self.executed += 1
@@ -209,6 +209,9 @@ class Execution:
         if block.last < 0:
             return self._to(warp, fragment, block.next)
         one = self.code.function.code[block.last]
+        awaited = self._awaits(warp, fragment, one.guard) if one.opcode == "bra" else None
+        if awaited is not None:
+            return self._to(warp, fragment, awaited)
         taken = self._lanes(fragment, one.guard, block.last)
         if not taken:
             return self._to(warp, fragment, block.next)
@@ -226,6 +229,22 @@ class Execution:
         if not whole:
             self._to(warp, fragment, block.next)
         return False
+
+    def _awaits(self, warp: Warp, fragment: Fragment, guard: Guard | None) -> int | None:
+        """Where lanes go on that read global memory again and again until others have written it: out of the loop."""
+        value = None if guard is None else fragment.registers[self.code.slots[guard.register]]
+        if not isinstance(value, Unknown) or not value.awaited:
+            return None
+        block = self.code.blocks[fragment.block]
+        ways = self._block(self.code.function.code[block.last].target), block.next
+        back = [comes_to_line(self.code, fragment, way, value.line, self._specials(warp, fragment)) for way in ways]
+        if back[0] == back[1]:
+            return None
+        self.cluster.assumed.setdefault(Assumed(value.line, "others write what the loop around it waits for"))
+        return ways[1] if back[0] else ways[0]
+
+    def _specials(self, warp: Warp, fragment: Fragment) -> Specials:
+        return lambda name: special(self, warp, fragment, name)
 
     def _targets(self, fragment: Fragment, number: int, taken: Indices) -> dict[int, list[int]]:
         """By block, or -1 for the end, the lanes that go there."""
@@ -294,7 +313,7 @@ class Execution:
     def _spins(self, warp: Warp, fragment: Fragment, number: int) -> bool:
         found = self.spinning.get(number)
         if found is None:
-            what = comes_back(self.code, fragment, number, lambda name: special(self, warp, fragment, name))
+            what = comes_back(self.code, fragment, number, self._specials(warp, fragment))
             found = self.spinning[number] = what.spins
             if what.assumes:
                 self.cluster.assumed.setdefault(Assumed(self.code.function.code[number].line, what.assumes))

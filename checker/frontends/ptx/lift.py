@@ -67,6 +67,7 @@ class _Lift:
         self.made: dict[op.Operation, op.Operation] = {}
         self.footprints: dict[tuple[LanesAccessed, int], Ranges] = {}
         self.unions: dict[tuple[Ranges, ...], Ranges] = {}
+        self.alike = self._written_alike()
         self.roles = self._gathered()
         done = ((cta.rank, event.what) for cta, _, _, parts in self.roles for part in parts for event in part.events)
         homes = [self.cluster.home(cta.rank) for cta in execution.cluster.ctas]
@@ -106,10 +107,26 @@ class _Lift:
                 found.append((cta, name, warps, parts))
         return found
 
-    def _parts(self, warp: Warp, first: int) -> Iterator[_Part]:
+    def _written_alike(self) -> frozenset[tuple[int, Ranges, int | None]]:
+        """Bytes to which several threads store the same value: nobody can tell these stores apart."""
+        who: dict[tuple[int, Ranges, int | None], set[tuple[str, int]]] = {}
+        for cta in self.execution.cluster.ctas:
+            for warp in cta.warps:
+                for one in self._classes(warp):
+                    for _, event in one.events:
+                        what = event.what
+                        if isinstance(what, LanesAccessed) and what.writes and what.value is not None:
+                            key = what.rank, self._footprint(event, what, one.mask), what.value
+                            who.setdefault(key, set()).add((warp.name, one.mask))
+        return frozenset(key for key, some in who.items() if len(some) > 1)
+
+    def _classes(self, warp: Warp) -> tuple[Class, ...]:
         count = min(WARP, self.launch.threads - warp.number * WARP)
         events = [*warp.events, *(event for _, event in warp.left if event is not None)]
-        classes = classes_of(events, (1 << count) - 1)
+        return classes_of(events, (1 << count) - 1)
+
+    def _parts(self, warp: Warp, first: int) -> Iterator[_Part]:
+        classes = self._classes(warp)
         acting = sum(one.mask for one in classes)
         for one in classes:
             yield _Part(warp, one.mask, acting, tuple(self.gathered(one)), warp.number - first)
@@ -139,7 +156,9 @@ class _Lift:
             what = event.what
             if isinstance(what, LanesAccessed):
                 ranges = self._footprint(event, what, one.mask)
-                key = what.rank, what.writes, what.atomic, what.scope if what.atomic else "", what.value
+                alike = (what.rank, ranges, what.value) in self.alike
+                value = what.value if alike else None
+                key = what.rank, what.writes, what.atomic, what.scope if what.atomic else "", value
                 found.setdefault(key, {})[ranges] = None
                 last = event.number
             elif not isinstance(what, Peeked):
@@ -198,9 +217,20 @@ class _Writer:
 
     def operations(self) -> Iterator[Step]:
         for event in self.part.events:
+            if isinstance(event.what, AsyncCopied):
+                for copy in self._copied(event, event.what):
+                    yield event.number, self._same(copy), 0
+                continue
             operation, distance = self._one(event, event.what)
             if operation is not None:
                 yield event.number, operation if isinstance(operation, op.Wait) else self._same(operation), distance
+
+    def _copied(self, event: Event, what: AsyncCopied) -> Iterator[op.Operation]:
+        """cp.async: an operation for each piece."""
+        if what.ranges is None:
+            raise self.lift.unsure(event, "the bytes that it writes")
+        for access in self.lift.map.pieces(self.cta.rank, what.ranges, write=True, asynchronous=False):
+            yield op.CpAsync(access, None)
 
     def _same(self, operation: op.Operation) -> op.Operation:
         """An equal record that was made before, which remembers its effects."""
@@ -214,8 +244,10 @@ class _Writer:
         if what.atomic:
             strong = Strong(what.scope, self.cta.rank, 0)  # type: ignore[arg-type]
             accesses = tuple(access._replace(strong=strong) for access in accesses)
+        if what.value is not None:
+            accesses = tuple(access._replace(value=what.value) for access in accesses)
         kind: op.TouchKind = "red" if what.atomic else "write" if what.writes else "read"
-        return op.Touch(kind, accesses, (None,) * len(accesses))
+        return op.Touch(kind, accesses, (what.value,) * len(accesses))
 
     # -- events
 
@@ -241,8 +273,8 @@ class _Writer:
                     raise self.lift.unsure(event, "the bytes that it reads")
                 sources = self._pieces(ranges, write=False)
                 return op.Store(sources, (None,) * len(sources)), 0
-            case AsyncCopied() | Triggered() | StoredAsync():
-                return self._ordinary(event, what), 0
+            case Triggered() | StoredAsync():
+                return self._ordinary(what), 0
             case Multiplied(ranges):
                 if ranges is None:
                     raise self.lift.unsure(event, "the bytes that it reads")
@@ -268,7 +300,7 @@ class _Writer:
                 return op.Griddepcontrol(kind), 0
             case Accessed():
                 return self._touch(what), 0
-            case MapFenced() | Peeked() | LanesAccessed():
+            case MapFenced() | Peeked() | LanesAccessed() | AsyncCopied():
                 return None, 0
             case _:
                 assert_never(what)
@@ -299,8 +331,8 @@ class _Writer:
         read = next(iter(self._pieces(what.source, write=False)), None)
         return op.Load(found[0][0], found[0][1], what.size, None, 1, tuple(found[1:]), read)
 
-    def _ordinary(self, event: Event, what: AsyncCopied | Triggered | StoredAsync) -> op.Operation | None:
-        """cp.async and st.async."""
+    def _ordinary(self, what: Triggered | StoredAsync) -> op.Operation:
+        """cp.async.mbarrier.arrive and st.async."""
         lift = self.lift
         match what:
             case Triggered(barrier, noinc):
@@ -310,11 +342,6 @@ class _Writer:
                 if reduces:
                     access = access._replace(strong=Strong("cluster", self.cta.rank, 0))
                 return op.StoreAsync(access, lift.map.barriers[barrier], size, None)
-            case AsyncCopied(ranges):
-                if ranges is None or len(ranges) != 1:
-                    raise self.lift.unsure(event, "the bytes that it writes")
-                (access,) = lift.map.pieces(self.cta.rank, ranges, write=True, asynchronous=False)
-                return op.CpAsync(access, None)
 
     def _named(self, id: int, count: int, *, blocks: bool) -> op.Operation:
         everybody = self.lift.launch.threads
