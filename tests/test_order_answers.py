@@ -49,6 +49,19 @@ def test_what_is_left_open(pipeline, words):
     assert (said.verdict, words in said.why_open("deadlock")) == (UNDETERMINED, True)
 
 
+class AlsoReads(GivesAfterTaking):
+    """What is open about registers leaves open nothing else."""
+
+    @role(warps=1)
+    def meets(self):
+        yield self.named_barrier_sync(1, 32)
+
+
+def test_the_order_of_grants_leaves_other_properties_decided():
+    said = order(trace(AlsoReads()))
+    assert (said.verdict_on("register-pool"), said.verdict_on("named-barrier")) == (UNDETERMINED, PROVED)
+
+
 class Words(Pipeline):
     """One role that does what `words` say; `over` lies in the bytes of the barrier `dead`."""
 

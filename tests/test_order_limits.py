@@ -45,21 +45,6 @@ def test_registers_that_are_given_before_any_are_taken():
     assert "setmaxnreg" in said.why_open("deadlock")
 
 
-class AlsoRaces(Registers):
-    """What is open about registers leaves open nothing else."""
-
-    a = tile(bytes=128)
-
-    @role(warpgroups=1)
-    def reads(self):
-        yield self.a.read()
-
-
-def test_the_order_of_grants_leaves_other_properties_decided():
-    said = order(walk.trace(AlsoRaces(again=True)))
-    assert (said.verdict_on("register-pool"), said.verdict_on("named-barrier")) == (UNDETERMINED, PROVED)
-
-
 def test_try_is_refused_with_its_line():
     said = order(walk.trace(TmaAsync(stages=2, peek=True)))
     assert (said.verdict, said.failures) == (UNDETERMINED, ())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from sm90_verify.frontends.ptx.events import (
@@ -52,12 +52,18 @@ class MemoryMap:
 
     barriers: Mapping[BarrierAt, str]
     buffers: tuple[tuple[Buffer, ...], ...]
+    known: dict[tuple[int, Ranges], tuple[tuple[str, Ranges], ...]] = field(default_factory=dict, compare=False)
 
     def pieces(self, rank: int, ranges: Ranges, *, write: bool, asynchronous: bool) -> Iterator[Access]:
         """The accesses of these bytes of a CTA, which are among those that the map was made of."""
-        for buffer, inside in _by_buffer(self.buffers[rank], ranges):
-            for start, stop in buffer.moved[inside]:
-                yield Access(buffer.name, "shared", start, stop, write, "async" if asynchronous else "generic", rank)
+        found = self.known.get((rank, ranges))
+        if found is None:
+            split = _by_buffer(self.buffers[rank], ranges)
+            found = tuple((buffer.name, buffer.moved[inside]) for buffer, inside in split)
+            self.known[rank, ranges] = found
+        for name, some in found:
+            for start, stop in some:
+                yield Access(name, "shared", start, stop, write, "async" if asynchronous else "generic", rank)
 
     def layout(self) -> Layout:
         """As a layout, in which nothing is initialised before the kernel begins."""
@@ -151,8 +157,9 @@ def _without(ranges: Ranges, holes: Sequence[tuple[int, int]]) -> list[tuple[int
 def _by_buffer(buffers: Sequence[Buffer], ranges: Ranges) -> Iterator[tuple[Buffer, Ranges]]:
     """The ranges, cut at the bounds of buffers."""
     found: dict[int, list[tuple[int, int]]] = {}
+    starts = [one.start for one in buffers]
     for start, stop in ranges:
-        at = bisect_right(buffers, start, key=lambda one: one.start) - 1
+        at = bisect_right(starts, start) - 1
         while start < stop:
             end = min(stop, buffers[at].stop)
             found.setdefault(at, []).append((start, end))
