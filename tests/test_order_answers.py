@@ -6,7 +6,7 @@ import pytest
 
 from sm90_verify.engines.order import order
 from sm90_verify.engines.order.schedule import confirm
-from sm90_verify.result import UNDETERMINED
+from sm90_verify.result import PROVED, UNDETERMINED
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
@@ -54,7 +54,7 @@ class AlsoReads(GivesAfterTaking):
 
     @role(warps=1)
     def meets(self):
-        yield self.named_barrier_sync(1, 32)
+        yield self.named_sync(1, 32)
 
 
 def test_the_order_of_grants_leaves_other_properties_decided():

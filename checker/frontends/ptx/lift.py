@@ -40,6 +40,7 @@ from sm90_verify.frontends.ptx.lanes import Class, classes_of, footprint_of
 from sm90_verify.frontends.ptx.memory_map import MemoryMap, memory_map
 from sm90_verify.frontends.ptx.naming import Did, names_of
 from sm90_verify.frontends.ptx.operands import Undetermined
+from sm90_verify.frontends.ptx.peeks import Peeks
 from sm90_verify.frontends.ptx.state import CtaState, Warp
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.annotate import annotate
@@ -65,6 +66,7 @@ class _Lift:
         self.cluster = Cluster(len(execution.cluster.ctas), 1)
         self.sources = [Source(self.code.path, one.line) for one in self.code.function.code]
         self.made: dict[op.Operation, op.Operation] = {}
+        self.peeks = Peeks(self.code, (number for number, spins in execution.spinning.items() if not spins))
         self.footprints: dict[tuple[LanesAccessed, int], Ranges] = {}
         self.unions: dict[tuple[Ranges, ...], Ranges] = {}
         self.alike = self._written_alike()
@@ -129,6 +131,7 @@ class _Lift:
         classes = self._classes(warp)
         acting = sum(one.mask for one in classes)
         for one in classes:
+            self.peeks.check([event for _, event in one.events])
             yield _Part(warp, one.mask, acting, tuple(self.gathered(one)), warp.number - first)
 
     def _programs(self, cta: CtaState, name: str, warps: Sequence[Warp], parts: Sequence[_Part]) -> Iterator[Program]:

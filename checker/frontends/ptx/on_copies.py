@@ -22,11 +22,12 @@ from sm90_verify.frontends.ptx.footprints import Ranges
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Immediate, Memory, Operand, Vector
+from sm90_verify.frontends.ptx.made_maps import MadeMap
 from sm90_verify.frontends.ptx.on_mbarriers import do
 from sm90_verify.frontends.ptx.operands import Getter, Indices, Undetermined
 from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, WINDOWS, space_of
 from sm90_verify.frontends.ptx.state import Warp
-from sm90_verify.frontends.ptx.tensor_map import MAP_BYTES, TensorMap, decode, replaced
+from sm90_verify.frontends.ptx.tensor_map import MAP_BYTES, TensorMap, decode
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Scope
@@ -59,7 +60,7 @@ def map_of(bound: Binding, address: int) -> TensorMap | None:
         return launch.tensor_map(address - WINDOWS["param"])
     made = bound.cluster.maps.get(address)
     if made is not None:
-        return decode(made)
+        return made.decoded()
     half = MAP_BYTES // 2
     words = [launch.global_value(address + 8 * number, 8) for number in range(half // 8)]
     known = [word for word in words if word is not None]
@@ -373,14 +374,15 @@ def _replace(bound: Binding) -> Handler:
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
         given = value(fragment)
-        unimportant = field in ("global_address", "global_dim", "global_stride")
         for (where,), some in bound.reader.by_value(lanes, (address(fragment), "the tensor map")):
             place = where & OFFSET if in_shared else where
             maps = warp.cta.maps if in_shared else bound.cluster.maps
-            number = 0 if unimportant and not isinstance(given, int) else bound.reader.one_value(given, some, field)
-            after = replaced(maps.get(place, bytes(MAP_BYTES)), field, number, dimension)
+            before = maps.get(place)
+            if before is None:
+                before = MadeMap.of_memory(warp.cta.memory, place) if in_shared else MadeMap()
+            after = before.replaced(field, given if isinstance(given, int) else None, dimension)
             if after is None:
-                raise SpecError(f"{one.name}: {field} {number} is not known for sm_90", bound.reader.source)
+                raise SpecError(f"{one.name}: {field} {given} is not known for sm_90", bound.reader.source)
             maps[place] = after
         return True
 
@@ -395,9 +397,8 @@ def _copy_map(bound: Binding) -> Handler:
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
         found = bound.reader.by_value(lanes, (into(fragment), "the target"), (source(fragment), "the source"))
         for (target, origin), some in found:
-            made = warp.cta.maps.get(origin & OFFSET)
-            if made is not None:
-                bound.cluster.maps[target] = made
+            made = warp.cta.maps.get(origin & OFFSET) or MadeMap.of_memory(warp.cta.memory, origin & OFFSET)
+            bound.cluster.maps[target] = made
             bound.note(warp, fragment, some, MapFenced("release", scope, target))
         return True
 

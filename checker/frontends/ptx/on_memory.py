@@ -14,7 +14,7 @@ from sm90_verify.frontends.ptx.opcodes import parts_of
 from sm90_verify.frontends.ptx.operands import Indices
 from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, WINDOWS, space_of
 from sm90_verify.frontends.ptx.state import Assumed, Warp
-from sm90_verify.frontends.ptx.state import Memory as Bytes
+from sm90_verify.frontends.ptx.stored import Memory as Bytes
 from sm90_verify.frontends.ptx.values import One, Unknown, lane, signed
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import WARP

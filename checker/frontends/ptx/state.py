@@ -8,7 +8,8 @@ from typing import NamedTuple
 from sm90_verify.frontends.ptx.events import BarrierAt, Event
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.launch import Block, Launch
-from sm90_verify.frontends.ptx.values import One, Unknown
+from sm90_verify.frontends.ptx.made_maps import MadeMap
+from sm90_verify.frontends.ptx.stored import Memory
 from sm90_verify.spec.ptx.numbers import DEAD, KnownBarrier
 
 
@@ -26,33 +27,6 @@ class Generation:
 
     arrived: int = 0
     number: int = 0
-
-
-@dataclass
-class Memory:
-    """Bytes that ordinary stores have left, by address; what is not there is not known."""
-
-    bytes: dict[int, int] = field(default_factory=dict)
-
-    def store(self, address: int, size: int, value: One) -> None:
-        if isinstance(value, Unknown):
-            self.forget(address, size)
-            return
-        for number in range(size):
-            self.bytes[address + number] = value >> 8 * number & 255
-
-    def forget(self, address: int, size: int) -> None:
-        for place in range(address, address + size):
-            self.bytes.pop(place, None)
-
-    def load(self, address: int, size: int) -> int | None:
-        found = 0
-        for number in range(size):
-            byte = self.bytes.get(address + number)
-            if byte is None:
-                return None
-            found |= byte << 8 * number
-        return found
 
 
 @dataclass
@@ -93,7 +67,7 @@ class CtaState:
     warps: list[Warp] = field(default_factory=list)
     barriers: dict[int, BarrierState] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
-    maps: dict[int, bytes] = field(default_factory=dict)
+    maps: dict[int, MadeMap] = field(default_factory=dict)
     """Tensor maps that are made in shared memory, by address."""
     named: dict[int, Generation] = field(default_factory=dict)
 
@@ -116,7 +90,7 @@ class ClusterState:
     launch: Launch
     ctas: list[CtaState] = field(default_factory=list)
     meeting: Generation = field(default_factory=Generation)
-    maps: dict[int, bytes] = field(default_factory=dict)
+    maps: dict[int, MadeMap] = field(default_factory=dict)
     """Tensor maps in global memory that the kernel makes, by address."""
     assumed: dict[Assumed, None] = field(default_factory=dict)
     used: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
