@@ -21,7 +21,8 @@ from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed
-from sm90_verify.result import PROPERTIES, UNDETERMINED, Finding, Result, worst
+from sm90_verify.result import PROPERTIES, UNDETERMINED, VIOLATED, Finding, Result, worst
+from sm90_verify.spec.errors import Source
 
 TRACE_SECONDS = 1.0
 """For a shorter schedule of a violation."""
@@ -71,12 +72,13 @@ def check_ptx(
         for case in cases:
             found = lift(case.execution, os.path.basename(path), effort.tick)
             left = max(1e-3, timeout - (time.perf_counter() - start)) if timeout else 0.0
+            stuck = case.execution.stuck
             results.append(
                 check(
                     found,
                     command="ptx",
                     properties=properties,
-                    engine=engine,
+                    engine="order" if stuck is not None and engine == DEFAULT else engine,
                     limit=limit,
                     timeout=left,
                     memory=memory,
@@ -86,6 +88,8 @@ def check_ptx(
                     trace_seconds=TRACE_SECONDS,
                 )
             )
+            if stuck is not None:
+                results[-1] = _of_a_hang(results[-1], stuck)
     except RanOut as error:
         return open_result(str(error))
     except Undetermined as error:
@@ -94,6 +98,20 @@ def check_ptx(
     notes = (*_counted(cases, told), *(_said(one) for one in _assumed(cases)), *result.notes)
     seconds = time.perf_counter() - start
     return replace(result, parameters=parameters, shown=tuple(parameters), scope=_scope(told), notes=notes, seconds=seconds)
+
+
+def _of_a_hang(result: Result, stuck: Source) -> Result:
+    """The result on a kernel that cannot go on in the run that was made: what it would have done then is not known. So
+    what is not violated is open; and that arrivals never come says no more than that it hangs.
+    """
+    note = f"the kernel cannot go on at {stuck} in some schedule, and what would come then was not looked at"
+    findings = tuple(
+        finding
+        if finding.verdict == VIOLATED and finding.id != "arrival-count"
+        else replace(finding, verdict=UNDETERMINED, trace=None, note=note)
+        for finding in result.findings
+    )
+    return replace(result, findings=findings)
 
 
 def cases_of(module: Module, function: Function, launch: Launch, effort: Effort) -> list[Case]:

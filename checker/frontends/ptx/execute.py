@@ -30,7 +30,7 @@ from sm90_verify.frontends.ptx.special import special
 from sm90_verify.frontends.ptx.spinning import comes_back, comes_to_line
 from sm90_verify.frontends.ptx.state import Assumed, ClusterState, CtaState, Warp
 from sm90_verify.frontends.ptx.values import One, Unknown, Value, signed
-from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import SHARED_OF_CTA, WARP
@@ -139,6 +139,17 @@ class Execution:
             raise Undetermined(
                 f"{what} at {second.name}: let all lanes come to one of them", self.code.source(stuck[0].number)
             )
+
+    @property
+    def stuck(self) -> Source | None:
+        """Where lanes cannot go on in the end, the first of them; None if all have exited."""
+        for cta in self.cluster.ctas:
+            for warp in cta.warps:
+                for fragment in warp.fragments:
+                    block = self.code.blocks[fragment.block]
+                    at = block.steps[fragment.step] if fragment.step < len(block.steps) else block.first
+                    return self.code.source(at if isinstance(at, int) else block.first)
+        return None
 
     # -- warps
 
