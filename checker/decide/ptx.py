@@ -15,7 +15,7 @@ from sm90_verify.engines.check import check
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.ptx.execute import Execution, code_of
-from sm90_verify.frontends.ptx.instruction import Function, Module
+from sm90_verify.frontends.ptx.instruction import Function, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch, read_launch
 from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
@@ -114,7 +114,7 @@ def _of_a_hang(result: Result, stuck: Source) -> Result:
     return replace(result, findings=findings)
 
 
-def cases_of(module: Module, function: Function, launch: Launch, effort: Effort) -> list[Case]:
+def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effort) -> list[Case]:
     """The cases of a launch: every cluster is executed."""
     code, addresses = code_of(module, function, launch)
     found: dict[object, Case] = {}

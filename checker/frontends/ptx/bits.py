@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sm90_verify.frontends.ptx.values import signed
-
-_FORMATS = {"f16": "e", "f32": "f", "f64": "d"}
 
 
 def divided(a: int, b: int, bits: int) -> int:
@@ -123,26 +120,111 @@ def bit_mask(position: int, length: int, wrap: bool) -> int:
     return ((1 << length) - 1) << position & 0xFFFFFFFF
 
 
-def compared(comparison: str, a: int, b: int, kind: str) -> bool:
-    """Floating-point numbers of these bits."""
-    x, y = (_number(one, kind) for one in (a, b))
-    unordered = x != x or y != y
-    if comparison == "num":
-        return not unordered
-    if comparison == "nan":
-        return unordered
-    if unordered:
-        return len(comparison) == 3
-    plain = comparison[:2]
-    return {"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}[plain]
+def low_24(a: int, sign: bool) -> int:
+    """An operand of mul24."""
+    return signed(a & 0xFFFFFF, 24) if sign else a & 0xFFFFFF
 
 
-def _number(bits: int, kind: str) -> float:
-    if kind == "bf16":
-        bits, kind = bits << 16, "f32"
-    size = {"f16": 2, "f32": 4, "f64": 8}[kind]
-    found: float = struct.unpack("<" + _FORMATS[kind], bits.to_bytes(size, "little"))[0]
+def saturated(a: int, bits: int, sign: bool) -> int:
+    """The nearest number of a type."""
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if sign else (0, (1 << bits) - 1)
+    return min(max(a, least), most)
+
+
+def packed(a: int, b: int, c: int, bits: int, sign: bool) -> int:
+    """cvt.pack.sat"""
+    high, low = (saturated(one, bits, sign) & ((1 << bits) - 1) for one in (a, b))
+    return (c << 2 * bits | high << bits | low) & 0xFFFFFFFF
+
+
+def in_halves(name: str, a: int, b: int, sign: bool) -> int:
+    """add, sub, min or max of both pairs of 16 bits."""
+    found = 0
+    for number in range(2):
+        x, y = ((one >> 16 * number) & 0xFFFF for one in (a, b))
+        if sign:
+            x, y = signed(x, 16), signed(y, 16)
+        each = {"add": x + y, "sub": x - y, "min": min(x, y), "max": max(x, y)}[name]
+        found |= (each & 0xFFFF) << 16 * number
     return found
+
+
+def nth_set(a: int, base: int, offset: int) -> int:
+    """fns: the place of the nth bit that is set, from a base upwards, or downwards for an offset below 0."""
+    places = range(base, 32) if offset > 0 else range(base, -1, -1) if offset else range(base, base + 1)
+    found = [place for place in places if a >> place & 1] if base < 32 else []
+    count = max(abs(offset), 1)
+    return found[count - 1] if len(found) >= count else 0xFFFFFFFF
+
+
+def dot_4(a: int, b: int, c: int, a_sign: bool, b_sign: bool) -> int:
+    """dp4a"""
+    products = (_part(a, place, 8, a_sign) * _part(b, place, 8, b_sign) for place in range(4))
+    return (c + sum(products)) & 0xFFFFFFFF
+
+
+def dot_2(a: int, b: int, c: int, a_sign: bool, b_sign: bool, high: bool) -> int:
+    """dp2a: the halves of a, and the two low or high bytes of b."""
+    first = 2 if high else 0
+    products = (_part(a, place, 16, a_sign) * _part(b, first + place, 8, b_sign) for place in range(2))
+    return (c + sum(products)) & 0xFFFFFFFF
+
+
+def _part(a: int, place: int, bits: int, sign: bool) -> int:
+    found = a >> bits * place & ((1 << bits) - 1)
+    return signed(found, bits) if sign else found
+
+
+_MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+_BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+
+
+def compared(comparison: str, a: int, b: int, kind: str, flush: bool) -> bool:
+    """Floating-point numbers of these bits; NaN is unordered. flush: .ftz."""
+    if comparison == "num":
+        return not (_is_nan(a, kind) or _is_nan(b, kind))
+    if _is_nan(a, kind) or _is_nan(b, kind):
+        return len(comparison) == 3  # equ, neu, ltu, …, and nan
+    x, y = (_ordered(one, kind, flush) for one in (a, b))
+    plain = comparison[:2]
+    return {"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y, "na": False}[plain]
+
+
+def is_number_of(what: str, a: int, kind: str) -> bool:
+    """testp; zeros are normal."""
+    size = abs(_ordered(a, kind, False))
+    infinity = _infinity(kind)
+    match what:
+        case "finite":
+            return size < infinity
+        case "infinite":
+            return size == infinity
+        case "number":
+            return size <= infinity
+        case "notanumber":
+            return size > infinity
+        case "subnormal":
+            return 0 < size < 1 << _MANTISSA[kind]
+        case _:
+            return size == 0 or 1 << _MANTISSA[kind] <= size < infinity
+
+
+def _infinity(kind: str) -> int:
+    mantissa = _MANTISSA[kind]
+    return (1 << _BITS[kind] - 1 - mantissa) - 1 << mantissa
+
+
+def _is_nan(a: int, kind: str) -> bool:
+    return abs(_ordered(a, kind, False)) > _infinity(kind)
+
+
+def _ordered(a: int, kind: str, flush: bool) -> int:
+    """An integer in whose order the numbers are: the bits without the sign, and below 0 with it. -0.0 is 0."""
+    sign = 1 << _BITS[kind] - 1
+    size = a & (sign - 1)
+    if flush and size < 1 << _MANTISSA[kind]:
+        return 0
+    return -size if a & sign else size
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -159,7 +241,15 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
         permuted,
         extended,
         bit_mask,
+        low_24,
+        saturated,
+        packed,
+        in_halves,
+        nth_set,
+        dot_4,
+        dot_2,
         compared,
+        is_number_of,
         signed,
     )
 }

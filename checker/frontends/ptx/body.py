@@ -7,20 +7,20 @@ from dataclasses import replace
 from sm90_verify.frontends.ptx.cursor import Cursor
 from sm90_verify.frontends.ptx.declarations import variable
 from sm90_verify.frontends.ptx.instruction import (
+    AddressOperand,
     Guard,
     Immediate,
-    Instruction,
-    Memory,
     Negated,
     Operand,
     Pair,
     Place,
+    PtxInstruction,
+    PtxVariable,
     Register,
     Sink,
     Special,
     Sum,
     Symbol,
-    Variable,
     Vector,
 )
 from sm90_verify.frontends.ptx.tokens import integer
@@ -38,9 +38,9 @@ class Body:
 
     def __init__(self, at: Cursor, files: dict[int, str]) -> None:
         self.at, self.files = at, files
-        self.code: list[Instruction] = []
+        self.code: list[PtxInstruction] = []
         self.types: list[str] = []
-        self.variables: list[Variable] = []
+        self.variables: list[PtxVariable] = []
         self.scopes: list[Scope] = []
         self.labels: list[dict[str, int]] = []
         self.tables: list[dict[str, tuple[str, ...]]] = []
@@ -187,7 +187,7 @@ class Body:
         at.expect(";")
         if words[0] in ("bra", "brx"):
             self._jump(words, operands, line)
-        self.code.append(Instruction(words[0], tuple(words[1:]), tuple(operands), line, guard, self.place))
+        self.code.append(PtxInstruction(words[0], tuple(words[1:]), tuple(operands), line, guard, self.place))
 
     def _jump(self, words: list[str], operands: list[Operand], line: int) -> None:
         last = operands[-1] if operands else None
@@ -283,7 +283,7 @@ class Body:
             raise self.at.wrong(f"{name}: registers that are vectors are not followed")
         return Symbol(name)
 
-    def _memory(self) -> Memory:
+    def _memory(self) -> AddressOperand:
         at = self.at
         at.expect("[")
         address, coordinates = self._operand(), ()
@@ -291,7 +291,7 @@ class Body:
             at.next()
             coordinates = self._list("{", "}")
         at.expect("]")
-        return Memory(address, coordinates)
+        return AddressOperand(address, coordinates)
 
     def _list(self, opening: str, closing: str) -> tuple[Operand, ...]:
         at = self.at

@@ -13,7 +13,7 @@ from typing import Any
 
 from sm90_verify.frontends.ptx.arithmetic import CARRY, Expression, NotKnown, Operands, expressions_of
 from sm90_verify.frontends.ptx.bits import FUNCTIONS
-from sm90_verify.frontends.ptx.instruction import Function, Instruction
+from sm90_verify.frontends.ptx.instruction import Function, PtxInstruction
 from sm90_verify.frontends.ptx.opcodes import kind_of
 from sm90_verify.frontends.ptx.slices import Slice, slice_of
 from sm90_verify.frontends.ptx.values import Unknown, Value, lane_by_lane, selected
@@ -235,7 +235,7 @@ class _Lazy:
 class _Step:
     """expressions: None if it is not known what the instruction computes; why: a few words for that."""
 
-    instruction: Instruction
+    instruction: PtxInstruction
     expressions: tuple[Expression, ...] | None
     specials: tuple[str, ...]
     why: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sm90_verify.frontends.ptx.cursor import Cursor
-from sm90_verify.frontends.ptx.instruction import Parameter, Variable
+from sm90_verify.frontends.ptx.instruction import Parameter, PtxVariable
 
 BYTES = {
     **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64)},
@@ -50,7 +50,7 @@ def parameters(at: Cursor) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def variable(at: Cursor, others: Sequence[Variable]) -> Variable:
+def variable(at: Cursor, others: Sequence[PtxVariable]) -> PtxVariable:
     """One variable; its address follows those of its space before it."""
     line, space = at.line, at.next()[1:]
     align, size = _type(at)
@@ -66,7 +66,7 @@ def variable(at: Cursor, others: Sequence[Variable]) -> Variable:
     at.expect(";")
     same = [one for one in others if one.space == space]
     address = aligned(same[-1].address + same[-1].size if same else 0, align)
-    return Variable(name, space, align, 0 if unbounded else size * count, address, line, initial)
+    return PtxVariable(name, space, align, 0 if unbounded else size * count, address, line, initial)
 
 
 def _type(at: Cursor) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from sm90_verify.frontends.ptx.dispatch import handler_of
 from sm90_verify.frontends.ptx.events import Event, LanesMet
 from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
-from sm90_verify.frontends.ptx.instruction import Function, Guard, Module
+from sm90_verify.frontends.ptx.instruction import Function, Guard, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.on_threads import members, must_meet
 from sm90_verify.frontends.ptx.operands import Indices, Reader, Undetermined, depends
@@ -46,7 +46,7 @@ GLOBALS_BEGIN = 1 << 32
 class Addresses:
     """Where variables and parameters of a kernel lie."""
 
-    def __init__(self, module: Module, function: Function, launch: Launch) -> None:
+    def __init__(self, module: PtxModule, function: Function, launch: Launch) -> None:
         self.found: dict[str, int] = {}
         shared = [one for one in (*module.variables, *function.variables) if one.space == "shared"]
         at = SHARED_BEGINS
@@ -75,7 +75,7 @@ class Addresses:
         return self.found.get(name)
 
 
-def code_of(module: Module, function: Function, launch: Launch) -> tuple[Code, Addresses]:
+def code_of(module: PtxModule, function: Function, launch: Launch) -> tuple[Code, Addresses]:
     """The kernel as code for one launch."""
     addresses = Addresses(module, function, launch)
 
@@ -332,7 +332,7 @@ class Execution:
 
 
 def execute(
-    module: Module, function: Function, launch: Launch, blocks: tuple[Block, ...], tick: Tick = unheard
+    module: PtxModule, function: Function, launch: Launch, blocks: tuple[Block, ...], tick: Tick = unheard
 ) -> Execution:
     """A run of one cluster of a launch. Raises SpecError, or what the tick raises."""
     code, addresses = code_of(module, function, launch)

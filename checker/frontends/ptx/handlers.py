@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.events import BarrierAt, Event, What
 from sm90_verify.frontends.ptx.fragment import Fragment
-from sm90_verify.frontends.ptx.instruction import Instruction, Operand, Register
+from sm90_verify.frontends.ptx.instruction import Operand, PtxInstruction, Register
 from sm90_verify.frontends.ptx.operands import Indices, Reader
 from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT
 from sm90_verify.frontends.ptx.state import Assumed, ClusterState, Warp
@@ -32,7 +32,7 @@ class Binding:
     """Whether lanes that get the answer no at an instruction come back to it, and do nothing else."""
 
     @property
-    def one(self) -> Instruction:
+    def one(self) -> PtxInstruction:
         return self.code.function.code[self.number]
 
     def has(self, *words: str) -> bool:

@@ -38,7 +38,7 @@ class Sum(NamedTuple):
     offset: int
 
 
-class Memory(NamedTuple):
+class AddressOperand(NamedTuple):
     """`[address]`; of a tensor copy `[tensormap, {coordinates}]`."""
 
     address: Operand
@@ -68,7 +68,7 @@ class Sink(NamedTuple):
     """`_`"""
 
 
-Operand: TypeAlias = Register | Immediate | Special | Symbol | Sum | Memory | Vector | Negated | Pair | Sink
+Operand: TypeAlias = Register | Immediate | Special | Symbol | Sum | AddressOperand | Vector | Negated | Pair | Sink
 
 
 class Place(NamedTuple):
@@ -92,7 +92,7 @@ class Guard(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class PtxInstruction:
     """opcode: the word before the first full stop; modifiers: the others, `shared::cta` being one. line: of the PTX.
     target: of a branch, the number of an instruction of its function (their number at the end); targets: of brx.idx.
     """
@@ -117,7 +117,7 @@ class Instruction:
         return self.modifiers[-1] if self.modifiers else ""
 
 
-class Variable(NamedTuple):
+class PtxVariable(NamedTuple):
     """space: "shared", "global", "const", "local" or "param". size: bytes, 0 for an `.extern .shared` array of any
     size. address: within the static shared memory of its function, or of all variables of its space in the module.
     initial: what it holds at first, if the PTX says so; None: zeros.
@@ -154,8 +154,8 @@ class Function:
     parameters: tuple[Parameter, ...]
     results: tuple[Parameter, ...] = ()
     types: tuple[str, ...] = ()
-    code: tuple[Instruction, ...] = ()
-    variables: tuple[Variable, ...] = ()
+    code: tuple[PtxInstruction, ...] = ()
+    variables: tuple[PtxVariable, ...] = ()
     attributes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
@@ -174,14 +174,14 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Module:
+class PtxModule:
     """A file of PTX. version: of the PTX ISA; target: sm_90a and the like."""
 
     path: str
     version: str
     target: str
     functions: tuple[Function, ...]
-    variables: tuple[Variable, ...]
+    variables: tuple[PtxVariable, ...]
 
     @property
     def entries(self) -> tuple[Function, ...]:
@@ -196,7 +196,7 @@ def registers_in(operand: Operand) -> Iterator[int]:
             yield number
         case Sum(base, _) | Negated(base):
             yield from registers_in(base)
-        case Memory(address, coordinates):
+        case AddressOperand(address, coordinates):
             yield from registers_in(address)
             for one in coordinates:
                 yield from registers_in(one)

@@ -21,7 +21,7 @@ from sm90_verify.frontends.ptx.events import (
 from sm90_verify.frontends.ptx.footprints import Ranges
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
-from sm90_verify.frontends.ptx.instruction import Immediate, Memory, Operand, Vector
+from sm90_verify.frontends.ptx.instruction import AddressOperand, Immediate, Operand, Vector
 from sm90_verify.frontends.ptx.made_maps import MadeMap
 from sm90_verify.frontends.ptx.on_mbarriers import do
 from sm90_verify.frontends.ptx.operands import Getter, Indices, Undetermined
@@ -127,7 +127,7 @@ def _mask(bound: Binding, operands: list[Operand]) -> Getter | None:
 def _tensor_in(bound: Binding) -> Handler:
     one = bound.one
     into, source, signal = one.operands[:3]
-    assert isinstance(source, Memory)
+    assert isinstance(source, AddressOperand)
     rest = [operand for operand in one.operands[3:] if not isinstance(operand, Vector)]
     mask = _mask(bound, rest)
     destination, barrier = bound.reader.shared(into), bound.reader.shared(signal)
@@ -158,7 +158,7 @@ def _tensor_in(bound: Binding) -> Handler:
 def _tensor_out(bound: Binding) -> Handler:
     one = bound.one
     target, source = one.operands[:2]
-    assert isinstance(target, Memory)
+    assert isinstance(target, AddressOperand)
     origin, map = bound.reader.shared(source), bound.reader.get(target.address, 64)
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
@@ -285,7 +285,7 @@ def on_async_store(bound: Binding) -> Handler:
     one = bound.one
     into, barrier = bound.reader.shared(one.operands[0]), bound.reader.shared(one.operands[-1])
     size = footprints.access_bytes(one.modifiers)
-    if size is None or not isinstance(one.operands[-1], Memory):
+    if size is None or not isinstance(one.operands[-1], AddressOperand):
         raise bound.unknown_form()
     length = size
 

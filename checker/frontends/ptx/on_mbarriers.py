@@ -16,7 +16,7 @@ from sm90_verify.frontends.ptx.events import (
 )
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
-from sm90_verify.frontends.ptx.instruction import Immediate, Memory, Sink
+from sm90_verify.frontends.ptx.instruction import AddressOperand, Immediate, Sink
 from sm90_verify.frontends.ptx.operands import Indices
 from sm90_verify.frontends.ptx.state import BarrierState, Warp
 from sm90_verify.spec.ptx import operations as op
@@ -97,8 +97,8 @@ def scope_of(words: tuple[str, ...]) -> AnyScope:
 def _arrive(bound: Binding) -> Handler:
     one, words = bound.one, bound.one.modifiers
     operands = one.operands
-    into = operands[0] if not isinstance(operands[0], Memory) else Sink()
-    given = operands if isinstance(operands[0], Memory) else operands[1:]
+    into = operands[0] if not isinstance(operands[0], AddressOperand) else Sink()
+    given = operands if isinstance(operands[0], AddressOperand) else operands[1:]
     address = bound.reader.shared(given[0])
     operand = bound.reader.get(given[1] if len(given) > 1 else Immediate(1))
     expects = "expect_tx" in words

@@ -9,7 +9,7 @@ from sm90_verify.frontends.ptx import footprints
 from sm90_verify.frontends.ptx.events import LanesAccessed
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
-from sm90_verify.frontends.ptx.instruction import Memory, Operand, Register
+from sm90_verify.frontends.ptx.instruction import AddressOperand, Operand, Register
 from sm90_verify.frontends.ptx.opcodes import parts_of
 from sm90_verify.frontends.ptx.operands import Indices
 from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, WINDOWS, space_of
@@ -66,7 +66,7 @@ def _global(bound: Binding) -> Handler:
     if one.opcode in ("st", "red"):
         return lambda warp, fragment, lanes: True
     into = parts_of(one.operands[0])
-    place = next(operand for operand in one.operands if isinstance(operand, Memory))
+    place = next(operand for operand in one.operands if isinstance(operand, AddressOperand))
     address = bound.reader.get(place, 64)
     wanted = any(isinstance(part, Register) and part.number in bound.code.slots for part in into)
     size = footprints.access_bytes(one.modifiers) or 4
@@ -105,7 +105,7 @@ def _fitted(bound: Binding, value: One, part: Operand, size: int) -> One:
 def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler:
     one, words = bound.one, bound.one.modifiers
     writes = one.opcode in ("st", "red", "atom")
-    place = next(operand for operand in one.operands if isinstance(operand, Memory))
+    place = next(operand for operand in one.operands if isinstance(operand, AddressOperand))
     address = bound.reader.get(place, 64 if window else 32)
     size = footprints.access_bytes(words)
     if size is None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
-from sm90_verify.frontends.ptx.instruction import Instruction, Memory, Operand, Register, Vector, registers_in
+from sm90_verify.frontends.ptx.instruction import (
+    AddressOperand,
+    Operand,
+    PtxInstruction,
+    Register,
+    Vector,
+    registers_in,
+)
 
 Kind: TypeAlias = Literal["value", "branch", "exit", "call", "event", "memory", "nothing"]
 """value: it only computes; event: it synchronises, or starts or ends work; memory: an ordinary access."""
@@ -117,7 +124,7 @@ class Registers(NamedTuple):
     read: tuple[int, ...]
 
 
-def kind_of(one: Instruction) -> Kind | None:
+def kind_of(one: PtxInstruction) -> Kind | None:
     """None for an instruction that is not known."""
     if one.opcode in VALUES or (one.opcode in ("ld", "ldu") and "param" in one.modifiers[0:1]):
         return "value"
@@ -136,11 +143,11 @@ def kind_of(one: Instruction) -> Kind | None:
     return "nothing" if one.opcode in SILENT else None
 
 
-def _writes_nothing(one: Instruction) -> bool:
+def _writes_nothing(one: PtxInstruction) -> bool:
     first = one.modifiers[0] if one.modifiers else ""
     match one.opcode:
         case "mbarrier":
-            return first in ("init", "inval", "expect_tx", "complete_tx") or isinstance(one.operands[0], Memory)
+            return first in ("init", "inval", "expect_tx", "complete_tx") or isinstance(one.operands[0], AddressOperand)
         case "wgmma":
             return first != "mma_async"
         case "bar" | "barrier":
@@ -156,7 +163,7 @@ _RESULTS = VALUES | frozenset(
 )
 
 
-def registers_of(one: Instruction) -> Registers:
+def registers_of(one: PtxInstruction) -> Registers:
     """What it writes and reads."""
     guard = () if one.guard is None else (one.guard.register,)
     operands = one.operands
@@ -175,14 +182,14 @@ def _of(operands: Iterable[Operand]) -> tuple[int, ...]:
     return tuple(number for operand in operands for number in registers_in(operand))
 
 
-def stored(one: Instruction) -> tuple[int, ...]:
+def stored(one: PtxInstruction) -> tuple[int, ...]:
     """The registers whose values a store writes."""
     return _of(one.operands[1:2]) if one.opcode == "st" else ()
 
 
-def address_of(one: Instruction) -> Memory | None:
+def address_of(one: PtxInstruction) -> AddressOperand | None:
     """The place that an ordinary access, or an atomic one, is to."""
-    return next((operand for operand in one.operands if isinstance(operand, Memory)), None)
+    return next((operand for operand in one.operands if isinstance(operand, AddressOperand)), None)
 
 
 def parts_of(operand: Operand) -> tuple[Operand, ...]:
@@ -190,7 +197,7 @@ def parts_of(operand: Operand) -> tuple[Operand, ...]:
     return operand.parts if isinstance(operand, Vector) else (operand,)
 
 
-def is_opaque(one: Instruction) -> bool:
+def is_opaque(one: PtxInstruction) -> bool:
     """What it computes is floating-point, and not followed: what it reads does not matter."""
     if one.opcode in ("setp", "set", "selp", "mov", "ld", "ldu", "testp", "slct"):
         return False

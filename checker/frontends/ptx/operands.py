@@ -7,7 +7,16 @@ from typing import TypeAlias
 
 from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.fragment import Fragment
-from sm90_verify.frontends.ptx.instruction import Immediate, Instruction, Memory, Operand, Register, Sink, Sum, Symbol
+from sm90_verify.frontends.ptx.instruction import (
+    AddressOperand,
+    Immediate,
+    Operand,
+    PtxInstruction,
+    Register,
+    Sink,
+    Sum,
+    Symbol,
+)
 from sm90_verify.frontends.ptx.spaces import WINDOWS, space_of
 from sm90_verify.frontends.ptx.values import Unknown, Value
 from sm90_verify.spec.errors import Source, SpecError
@@ -26,7 +35,7 @@ class Reader:
 
     def __init__(self, code: Code, number: int, address: Callable[[str], int | None]) -> None:
         self.code, self.number, self.address = code, number, address
-        self.one: Instruction = code.function.code[number]
+        self.one: PtxInstruction = code.function.code[number]
         self.source = code.source(number)
 
     def get(self, operand: Operand, bits: int = 32) -> Getter:
@@ -50,7 +59,7 @@ class Reader:
             case Sum(base, offset):
                 inner = self.get(base, bits)
                 return lambda fragment: plus(inner(fragment), offset, mask)
-            case Memory(inside, _):
+            case AddressOperand(inside, _):
                 return self.get(inside, bits)
             case Sink():
                 return lambda fragment: 0

@@ -1,4 +1,4 @@
-"""From the text of a PTX file to a Module: the directives of a file, its functions and variables.
+"""From the text of a PTX file to a PtxModule: the directives of a file, its functions and variables.
 
 It reads what nvcc, NVRTC, CuTe DSL and Triton write. Braces open a scope of registers and labels, as inline assembly
 has them; registers and labels of all scopes are made different from each other.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from sm90_verify.frontends.ptx.body import Body
 from sm90_verify.frontends.ptx.cursor import Cursor
 from sm90_verify.frontends.ptx.declarations import parameters, variable
-from sm90_verify.frontends.ptx.instruction import Function, Module, Variable
+from sm90_verify.frontends.ptx.instruction import Function, PtxModule, PtxVariable
 from sm90_verify.frontends.ptx.tokens import tokens_of
 from sm90_verify.spec.errors import Source, SpecError
 
@@ -18,7 +18,7 @@ _SPACES = (".global", ".shared", ".const", ".local")
 _LINES = (".version", ".target", ".address_size", ".file", ".loc")
 
 
-def parse(text: str, path: str) -> Module:
+def parse(text: str, path: str) -> PtxModule:
     """The module of a file. Raises SpecError with the line of what is not understood."""
     return _File(Cursor(tokens_of(text, path), path)).module()
 
@@ -29,9 +29,9 @@ class _File:
         self.version = self.target = ""
         self.files: dict[int, str] = {}
         self.functions: list[Function] = []
-        self.variables: list[Variable] = []
+        self.variables: list[PtxVariable] = []
 
-    def module(self) -> Module:
+    def module(self) -> PtxModule:
         self._look_up_files()
         while not self.at.over:
             self._directive()
@@ -40,7 +40,7 @@ class _File:
                 "no .version and .target: PTX begins with both, is this the text of a .ptx file?",
                 Source(self.at.path, 1),
             )
-        return Module(self.at.path, self.version, self.target, tuple(self.functions), tuple(self.variables))
+        return PtxModule(self.at.path, self.version, self.target, tuple(self.functions), tuple(self.variables))
 
     def _look_up_files(self) -> None:
         """.file may come after the code that names it."""

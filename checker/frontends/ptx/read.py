@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sm90_verify.frontends.ptx.instruction import Function, Module
+from sm90_verify.frontends.ptx.instruction import Function, PtxModule
 from sm90_verify.frontends.ptx.launch import Launch
 from sm90_verify.frontends.ptx.parser import parse
 from sm90_verify.spec.errors import Source, SpecError
@@ -13,7 +13,7 @@ BINARY = {b"\x7fELF": "a cubin or an executable", b"\x50\xed\x55\xba": "a fatbin
 MOST_BYTES = 1 << 28
 
 
-def read_module(path: str) -> Module:
+def read_module(path: str) -> PtxModule:
     """The module in a file. Raises SpecError for a file without PTX, and says how to get it."""
     try:
         if os.path.getsize(path) > MOST_BYTES:
@@ -35,7 +35,7 @@ def read_module(path: str) -> Module:
     return parse(text, path)
 
 
-def entry_of(module: Module, name: str, launch: Launch) -> Function:
+def entry_of(module: PtxModule, name: str, launch: Launch) -> Function:
     """The kernel that a launch is of. Raises SpecError where it is not there, or not the only one."""
     entries = module.entries
     if not entries:
@@ -58,7 +58,7 @@ def _listed(entries: tuple[Function, ...]) -> str:
     return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
 
 
-def _must_fit(module: Module, function: Function, launch: Launch) -> None:
+def _must_fit(module: PtxModule, function: Function, launch: Launch) -> None:
     """The launch has a shape that the kernel's directives allow."""
     where = Source(module.path, function.line)
     required = function.shape(".reqntid")

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sm90_verify.frontends.ptx.instruction import Function, Instruction, Memory, Operand, registers_in
+from sm90_verify.frontends.ptx.instruction import AddressOperand, Function, Operand, PtxInstruction, registers_in
 from sm90_verify.frontends.ptx.opcodes import EXITS, is_opaque, kind_of, registers_of, stored
 
 CONDITIONAL = frozenset(("shfl", "vote", "match", "redux", "activemask"))
@@ -61,12 +61,12 @@ def slice_of(function: Function) -> Slice:
                 work += stored(one)
 
 
-def _is_followed(one: Instruction) -> bool:
+def _is_followed(one: PtxInstruction) -> bool:
     """In shared or local memory, or in either by a generic address."""
     return not any(word.startswith(("global", "param")) for word in one.modifiers)
 
 
-def _always(one: Instruction) -> Iterable[int]:
+def _always(one: PtxInstruction) -> Iterable[int]:
     """Registers that matter whatever becomes of its result."""
     if one.guard is not None:
         yield one.guard.register
@@ -75,14 +75,14 @@ def _always(one: Instruction) -> Iterable[int]:
     yield from _of(operands_that_matter(one))
 
 
-def operands_that_matter(one: Instruction) -> tuple[Operand, ...]:
+def operands_that_matter(one: PtxInstruction) -> tuple[Operand, ...]:
     """Of an event or an access, those that say where, how much and with whom."""
     given, words = one.operands, one.modifiers
     match one.opcode:
         case "brx":
             return given[:1]
         case "mbarrier":
-            return given if isinstance(given[0], Memory) else given[1:]
+            return given if isinstance(given[0], AddressOperand) else given[1:]
         case "cp":
             return _of_copy(one)
         case "wgmma":
@@ -94,9 +94,9 @@ def operands_that_matter(one: Instruction) -> tuple[Operand, ...]:
         case "ld" | "ldu":
             return given[1:2] if not _elsewhere(words) else ()
         case "atom":
-            return tuple(one for one in given if isinstance(one, Memory)) if not _elsewhere(words) else ()
+            return tuple(one for one in given if isinstance(one, AddressOperand)) if not _elsewhere(words) else ()
         case "st" | "red" if "async" in words:
-            return tuple(one for one in given if isinstance(one, Memory))
+            return tuple(one for one in given if isinstance(one, AddressOperand))
         case "st" | "red":
             return given[:1] if not _elsewhere(words) else ()
         case "ldmatrix":
@@ -112,7 +112,7 @@ def _elsewhere(words: tuple[str, ...]) -> bool:
     return any(word.startswith(("global", "param", "local", "const")) for word in words)
 
 
-def _of_copy(one: Instruction) -> tuple[Operand, ...]:
+def _of_copy(one: PtxInstruction) -> tuple[Operand, ...]:
     """Not the coordinates, nor the cache policy, nor addresses of global memory."""
     given, words = one.operands, one.modifiers
     if "prefetch" in words:
@@ -122,11 +122,11 @@ def _of_copy(one: Instruction) -> tuple[Operand, ...]:
             given if len(words) < 2 or words[1].startswith(("mbarrier", "wait", "commit")) else (given[0], *given[2:])
         )
     if "tensor" in words:
-        return tuple(Memory(part.address) if isinstance(part, Memory) else part for part in given)
+        return tuple(AddressOperand(part.address) if isinstance(part, AddressOperand) else part for part in given)
     return given
 
 
-def _for_its_result(one: Instruction) -> Iterable[int]:
+def _for_its_result(one: PtxInstruction) -> Iterable[int]:
     """Registers from which it computes; those of its guard, for what was there before stays otherwise."""
     kind = kind_of(one)
     if kind == "value" and is_opaque(one):
