@@ -65,6 +65,13 @@ class MemoryMap:
             for start, stop in some:
                 yield Access(name, "shared", start, stop, write, "async" if asynchronous else "generic", rank)
 
+    def crowded(self, at: BarrierAt) -> Access | None:
+        """The write of a barrier's bytes, where a buffer lies in them too."""
+        stop = at.address + MBARRIER_BYTES
+        if not any(one.start < stop and at.address < one.stop for one in self.buffers[at.rank]):
+            return None
+        return Access(self.barriers[at], "shared", at.address, stop, True, "generic", at.rank)
+
     def layout(self) -> Layout:
         """As a layout, in which nothing is initialised before the kernel begins."""
         regions = [
@@ -114,12 +121,12 @@ def _buffers(
     home: str, names: Names, base: int, copied: Sequence[tuple[int, int]], touched: Sequence[Ranges]
 ) -> Iterator[Buffer]:
     bounds = _overlapping(copied)
-    rest = _without(merged(one for ranges in touched for one in ranges), bounds)
+    rest = _without(merged(piece for ranges in touched for piece in ranges), bounds)
     plain = [Buffer("", start, stop, {}) for start, stop in sorted((*bounds, *rest))]
     inside: dict[tuple[int, int], dict[Ranges, None]] = {}
     for ranges in touched:
-        for buffer, some in _by_buffer(plain, ranges):
-            inside.setdefault((buffer.start, buffer.stop), {})[some] = None
+        for buffer, cut in _by_buffer(plain, ranges):
+            inside.setdefault((buffer.start, buffer.stop), {})[cut] = None
     edges = sorted({edge for one in copied for edge in one})
     for one in plain:
         some = tuple(inside[one.start, one.stop])
@@ -168,8 +175,8 @@ def _by_buffer(buffers: Sequence[Buffer], ranges: Ranges) -> Iterator[tuple[Buff
 
 
 def _moved(start: int, stop: int, touched: Sequence[Ranges], kept: Sequence[int]) -> dict[Ranges, Ranges]:
-    """Where the bytes of each access lie when those that the same accesses touch lie together. kept: places across which
-    no byte moves.
+    """Where the bytes of each access lie when those that the same accesses touch lie together. kept: places across
+    which no byte moves.
     """
     if all(len(one) == 1 for one in touched):
         return {one: one for one in touched}
