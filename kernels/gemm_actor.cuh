@@ -47,7 +47,9 @@ struct Doer : Actor {
         if (expired()) give_up(did::WAIT, what, parity);
       }
     }
+#ifndef UNWATCHED
     gone = __any_sync(lanes, gone);
+#endif
     RECORD_AFTER(*this, did::WAIT, what, parity);
   }
 

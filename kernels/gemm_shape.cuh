@@ -107,6 +107,9 @@ struct Barriers {
 struct alignas(64) Map {
   unsigned char bytes[128];
 };
+struct Maps {
+  Map of[4];  // A, B, C, D
+};
 
 template <int COUNT>
 struct State {

@@ -18,6 +18,14 @@ struct Arguments {
   unsigned flood;  // with DIRECTED: prefetches of FLOOD bytes before a copy that is to be late
 };
 
+#ifdef UNWATCHED  // as kernels elsewhere take them
+#define GIVEN const __grid_constant__ Arguments arguments
+#define ARGUMENTS arguments
+#else
+#define GIVEN const Arguments* arguments
+#define ARGUMENTS *arguments
+#endif
+
 // What every thread of a CTA has.
 struct Cta {
   unsigned char* memory;
@@ -136,11 +144,11 @@ __device__ __forceinline__ unsigned consume(Actor& me, did::Code code, const Cta
   return errors;
 }
 
-extern "C" __global__ void __launch_bounds__(WARPGROUP * (1 + CONSUMERS)) pipeline(const Arguments* arguments) {
+extern "C" __global__ void __launch_bounds__(WARPGROUP * (1 + CONSUMERS)) pipeline(GIVEN) {
   extern __shared__ __align__(1024) unsigned char memory[];
   using Pipeline = PipelineTmaAsync<STAGES>;
   constexpr unsigned places = PRODUCERS + 4 * CONSUMERS;
-  const Arguments all = *arguments;
+  const Arguments all = ARGUMENTS;
   const Cta cta = enter(memory);
   if (threadIdx.x == 0) Pipeline::init(cta.base + FULL_AT, cta.base + EMPTY_AT);
   meet();
@@ -192,7 +200,7 @@ extern "C" __global__ void __launch_bounds__(WARPGROUP * (1 + CONSUMERS)) pipeli
 
 #elif KERNEL == 1 || KERNEL == 2  // PipelineTransactionAsync, as an epilogue loads C, and PipelineAsync
 
-extern "C" __global__ void __launch_bounds__(WARPGROUP * (1 + CONSUMERS)) pipeline(const Arguments* arguments) {
+extern "C" __global__ void __launch_bounds__(WARPGROUP * (1 + CONSUMERS)) pipeline(GIVEN) {
   extern __shared__ __align__(1024) unsigned char memory[];
 #if KERNEL == 1
   using Pipeline = PipelineTransactionAsync<STAGES>;
@@ -202,7 +210,7 @@ extern "C" __global__ void __launch_bounds__(WARPGROUP * (1 + CONSUMERS)) pipeli
   constexpr unsigned producer_places = 4;
 #endif
   constexpr unsigned places = producer_places + 4 * CONSUMERS;
-  const Arguments all = *arguments;
+  const Arguments all = ARGUMENTS;
   const Cta cta = enter(memory);
   if (threadIdx.x == 0) {
 #if KERNEL == 1
@@ -270,10 +278,10 @@ extern "C" __global__ void __launch_bounds__(WARPGROUP * (1 + CONSUMERS)) pipeli
 
 #elif KERNEL == 3  // PipelineTmaStore: all write a stage, the first warp stores it
 
-extern "C" __global__ void __launch_bounds__(WARPGROUP * CONSUMERS) pipeline(const Arguments* arguments) {
+extern "C" __global__ void __launch_bounds__(WARPGROUP * CONSUMERS) pipeline(GIVEN) {
   extern __shared__ __align__(1024) unsigned char memory[];
   constexpr unsigned threads = WARPGROUP * CONSUMERS, mine = BYTES / 4 / CONSUMERS, meeting = 1;
-  const Arguments all = *arguments;
+  const Arguments all = ARGUMENTS;
   const Cta cta = enter(memory);
   Actor me = actor(all, cta, threads / WARP, cta.warp, ~0u);
   PipelineTmaStore<STAGES - 1> pipeline{me};
@@ -305,10 +313,10 @@ extern "C" __global__ void __launch_bounds__(WARPGROUP * CONSUMERS) pipeline(con
 
 #elif KERNEL == 4  // OrderedSequenceBarrier: in every stage, CONSUMERS groups take turns at 128 bytes
 
-extern "C" __global__ void __launch_bounds__(WARPGROUP * CONSUMERS) pipeline(const Arguments* arguments) {
+extern "C" __global__ void __launch_bounds__(WARPGROUP * CONSUMERS) pipeline(GIVEN) {
   extern __shared__ __align__(1024) unsigned char memory[];
   using Order = OrderedSequenceBarrier<STAGES, CONSUMERS>;
-  const Arguments all = *arguments;
+  const Arguments all = ARGUMENTS;
   const Cta cta = enter(memory);
   if (threadIdx.x == 0) Order::init(cta.base + ORDER_AT, WARPGROUP);
   meet();
@@ -458,10 +466,10 @@ struct Epilogue {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(WARPGROUP + GROUPS * TILE_THREADS) pipeline(const Arguments* arguments) {
+extern "C" __global__ void __launch_bounds__(WARPGROUP + GROUPS * TILE_THREADS) pipeline(GIVEN) {
   extern __shared__ __align__(1024) unsigned char memory[];
   using Order = OrderedSequenceBarrier<1, 2>;
-  const Arguments all = *arguments;
+  const Arguments all = ARGUMENTS;
   const Cta cta = enter(memory);
   if (threadIdx.x == 0) {
     Load::init(cta.base + FULL_AT, cta.base + EMPTY_AT, TILE_THREADS);

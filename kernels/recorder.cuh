@@ -8,6 +8,9 @@
 // With RECORD, each place writes an event per operation into a ring: what was done to which object, the clock before
 // and after, whether a wait had to wait, the words seen. Objects are numbers of the kernel's own. All lanes of a place
 // must come to each RECORD_... macro. Without RECORD the macros are empty. With DIRECTED, HOLD(me, point) delays.
+//
+// With UNWATCHED, which neither RECORD nor DIRECTED is given with, waits last for ever, as in kernels elsewhere, and
+// nothing of the watch is compiled.
 
 #include "ptx.cuh"
 
@@ -112,9 +115,11 @@ struct Actor {
   // place: of this CTA, of `places`; cta: of the grid. over: a word of shared memory that was 0 before all have met.
   __device__ __forceinline__ void open(const Orders& orders, volatile int* over_, unsigned cta, unsigned places,
                                        unsigned place_, unsigned mask) {
+#ifndef UNWATCHED
     over = over_;
     position = orders.positions + cta * places + place_;
     deadline = timer() + orders.limit;
+#endif
     lanes = mask;
     tells = threadIdx.x % 32 == __ffs(mask) - 1;
     gone = false;
@@ -140,6 +145,12 @@ struct Actor {
 #endif
   }
 
+#ifdef UNWATCHED
+  __device__ __forceinline__ bool expired() const { return false; }
+  __device__ __forceinline__ void give_up(did::Code, unsigned, unsigned) {}
+  __device__ __forceinline__ void look(did::Code, unsigned, unsigned) {}
+  __device__ __forceinline__ void close() {}
+#else
   // The time is over, or somebody else has found that it is.
   __device__ __forceinline__ bool expired() {
     if (*over) return true;
@@ -161,6 +172,7 @@ struct Actor {
   __device__ __forceinline__ void close() {
     if (!gone && tells) *position = Position{done(), did::NOTHING, 0, 0};
   }
+#endif
 
   __device__ __forceinline__ unsigned done() const {
 #ifdef RECORD

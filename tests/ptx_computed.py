@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sm90_verify.evidence.hardware.arithmetic.snippets import ENTRY, PARAMETERS, THREADS, WORD, Snippet, kernel
-from sm90_verify.frontends.ptx.execute import Execution, code_of
+from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.instruction import PtxModule
 from sm90_verify.frontends.ptx.launch import Bytes, Launch
-from sm90_verify.frontends.ptx.operands import Indices, Reader
+from sm90_verify.frontends.ptx.operands import Indices, OperandReader
 from sm90_verify.frontends.ptx.parser import parse
 from sm90_verify.frontends.ptx.slices import everything
 from sm90_verify.frontends.ptx.state import Warp
@@ -48,7 +48,7 @@ class Computing:
         self.code, self.addresses = code_of(module, function, self.launch, everything(function))
 
     def run(self, cta: int) -> None:
-        execution = Execution(self.code, self.addresses, self.launch, ((cta, 0, 0),), unheard)
+        execution = ClusterRun(self.code, self.addresses, self.launch, ((cta, 0, 0),), unheard)
         for number, one in enumerate(self.code.function.code):
             if one.opcode == "st" and "global" in one.modifiers:
                 execution.handlers[number] = self._store(number)
@@ -57,7 +57,7 @@ class Computing:
         assert not any(warp.fragments for warp in execution.cluster.ctas[0].warps), "lanes wait for ever"
 
     def _store(self, number: int):
-        reader = Reader(self.code, number, self.addresses)
+        reader = OperandReader(self.code, number, self.addresses)
         where, what = (reader.get(operand, 64) for operand in self.code.function.code[number].operands)
 
         def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:

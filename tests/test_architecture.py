@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from imports import ROOT, circles, edges, imported, modules, tree
 
-HEAVY = ("z3", "networkx", "cupy", "numba", "numpy", "hypothesis")
+HEAVY = ("z3", "networkx", "cupy", "elftools", "numba", "numpy", "hypothesis")
 
 ENGINE = "engines/engine"
 """What a question and an answer are: engine.py, effort.py, shown.py, shorten.py and violation.py, which the engines
@@ -48,7 +48,19 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "report": ("spec/errors", "result"),
     "mutation": (*MACHINE, "spec/language"),
     "gpu": (*SPEC, *BASE, "counterexample", "engines/search", "recordings"),
-    "cli": (*SPEC, *BASE, "counterexample", "engines", "frontends", "recordings", "report", "gpu", "cli/evidence"),
+    "decide": (*SPEC, *BASE, ENGINE, "engines", "frontends"),
+    "cli": (
+        *SPEC,
+        *BASE,
+        "counterexample",
+        "engines",
+        "decide",
+        "frontends",
+        "recordings",
+        "report",
+        "gpu",
+        "cli/evidence",
+    ),
     "cli/evidence": (*SPEC, "result", "engines", "recordings", "gpu", "cli", "evidence"),
     "evidence": (
         *SPEC,

@@ -6,7 +6,7 @@ import pytest
 
 from sm90_verify.engines.order import order
 from sm90_verify.engines.order.schedule import confirm
-from sm90_verify.result import UNDETERMINED
+from sm90_verify.result import PROVED, UNDETERMINED
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
@@ -46,7 +46,20 @@ class GivesAfterTaking(Pipeline):
 )
 def test_what_is_left_open(pipeline, words):
     said = order(trace(pipeline))
-    assert (said.verdict, words in said.why) == (UNDETERMINED, True)
+    assert (said.verdict, words in said.why_open("deadlock")) == (UNDETERMINED, True)
+
+
+class AlsoReads(GivesAfterTaking):
+    """What is open about registers leaves open nothing else."""
+
+    @role(warps=1)
+    def meets(self):
+        yield self.named_sync(1, 32)
+
+
+def test_the_order_of_grants_leaves_other_properties_decided():
+    said = order(trace(AlsoReads()))
+    assert (said.verdict_on("register-pool"), said.verdict_on("named-barrier")) == (UNDETERMINED, PROVED)
 
 
 class Words(Pipeline):

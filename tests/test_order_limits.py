@@ -41,7 +41,8 @@ def test_registers_that_are_given_before_any_are_taken():
     assert order(walk.trace(Registers())).verdict == PROVED
     said = order(walk.trace(Registers(again=True)))
     assert said.verdict == UNDETERMINED
-    assert "setmaxnreg" in said.why
+    assert said.verdict_on("deadlock") == UNDETERMINED
+    assert "setmaxnreg" in said.why_open("deadlock")
 
 
 def test_try_is_refused_with_its_line():

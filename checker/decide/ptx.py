@@ -7,33 +7,34 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from sm90_verify.engines.check import check
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.table import DEFAULT
-from sm90_verify.frontends.ptx.execute import Execution, code_of
+from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
-from sm90_verify.frontends.ptx.launch import Block, Launch, read_launch
+from sm90_verify.frontends.ptx.launch import Block, Launch
+from sm90_verify.frontends.ptx.launch_file import read_launch
 from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed
-from sm90_verify.result import PROPERTIES, UNDETERMINED, Finding, Result, worst
-from sm90_verify.spec.model.kernel import Kernel
+from sm90_verify.result import PROPERTIES, UNDETERMINED, VIOLATED, Finding, Result, worst
+from sm90_verify.spec.errors import Source
 
-Decide = Callable[[Kernel, float], Result]
-"""Decides a kernel, with so many seconds left (0: no bound)."""
+TRACE_SECONDS = 1.0
+"""For a shorter schedule of a violation."""
 
 
-class Case(NamedTuple):
-    """Clusters whose warps do the same. first: the CTAs of the first of them; count: how many there are."""
+class LaunchCase(NamedTuple):
+    """Clusters whose warps do the same. first: the CTAs of the first of them; clusters: how many there are."""
 
     first: tuple[Block, ...]
-    count: int
-    execution: Execution
+    clusters: int
+    execution: ClusterRun
 
 
 def check_ptx(
@@ -49,7 +50,7 @@ def check_ptx(
     reduced: bool = True,
     progress: Told | None = None,
 ) -> Result:
-    """Decides a launch of a kernel. path: of the PTX; launch: a launch, or the path of a launch file (docs/ptx.md);
+    """Decides a launch of a kernel. path: of the PTX; launch: a launch, or the path of a file (docs/ptx_launch.md);
     kernel: the name of an .entry, where the file has several. The other arguments are those of `check`.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
@@ -72,20 +73,24 @@ def check_ptx(
         for case in cases:
             found = lift(case.execution, os.path.basename(path), effort.tick)
             left = max(1e-3, timeout - (time.perf_counter() - start)) if timeout else 0.0
+            stuck = case.execution.stuck
             results.append(
                 check(
                     found,
                     command="ptx",
                     properties=properties,
-                    engine=engine,
+                    engine="order" if stuck is not None and engine == DEFAULT else engine,
                     limit=limit,
                     timeout=left,
                     memory=memory,
                     reduced=reduced,
                     progress=progress,
                     valid=True,
+                    trace_seconds=TRACE_SECONDS,
                 )
             )
+            if stuck is not None:
+                results[-1] = _of_a_hang(results[-1], stuck)
     except RanOut as error:
         return open_result(str(error))
     except Undetermined as error:
@@ -93,22 +98,38 @@ def check_ptx(
     result = _together(results)
     notes = (*_counted(cases, told), *(_said(one) for one in _assumed(cases)), *result.notes)
     seconds = time.perf_counter() - start
-    return replace(result, parameters=parameters, shown=tuple(parameters), scope=_scope(told), notes=notes, seconds=seconds)
+    return replace(
+        result, parameters=parameters, shown=tuple(parameters), scope=_scope(told), notes=notes, seconds=seconds
+    )
 
 
-def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effort) -> list[Case]:
+def _of_a_hang(result: Result, stuck: Source) -> Result:
+    """The result on a kernel that cannot go on in the run that was made: what it would have done then is not known. So
+    what is not violated is open; and that arrivals never come says no more than that it hangs.
+    """
+    note = f"the kernel cannot go on at {stuck} in some schedule, and what would come then was not looked at"
+    findings = tuple(
+        finding
+        if finding.verdict == VIOLATED and finding.id != "arrival-count"
+        else replace(finding, verdict=UNDETERMINED, trace=None, note=note)
+        for finding in result.findings
+    )
+    return replace(result, findings=findings)
+
+
+def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effort) -> list[LaunchCase]:
     """The cases of a launch: every cluster is executed."""
     code, addresses = code_of(module, function, launch)
-    found: dict[object, Case] = {}
+    found: dict[object, LaunchCase] = {}
     for blocks in launch.clusters():
-        execution = Execution(code, addresses, launch, blocks, effort.tick)
+        execution = ClusterRun(code, addresses, launch, blocks, effort.tick)
         execution.run()
         key = tuple(tuple(warp.events) for cta in execution.cluster.ctas for warp in cta.warps)
         known = found.get(key)
         if known is None:
-            found[key] = Case(blocks, 1, execution)
+            found[key] = LaunchCase(blocks, 1, execution)
         else:
-            found[key] = known._replace(count=known.count + 1)
+            found[key] = known._replace(clusters=known.clusters + 1)
     return list(found.values())
 
 
@@ -141,13 +162,13 @@ def _together(results: Sequence[Result]) -> Result:
     )
 
 
-def _counted(cases: Sequence[Case], launch: Launch) -> list[str]:
+def _counted(cases: Sequence[LaunchCase], launch: Launch) -> list[str]:
     """How many clusters stand for how many."""
-    total = sum(case.count for case in cases)
+    total = sum(case.clusters for case in cases)
     if total == len(cases) == 1:
         return []
     what = "CTAs" if launch.cluster_size == 1 else "clusters"
-    parts = [f"{_block(case.first[0])} stands for {case.count}" for case in cases[:8]]
+    parts = [f"{_block(case.first[0])} stands for {case.clusters}" for case in cases[:8]]
     more = ", …" if len(cases) > 8 else ""
     return [f"{total} {what}, {len(cases)} of them different: {', '.join(parts)}{more}"]
 
@@ -156,7 +177,7 @@ def _block(block: Block) -> str:
     return f"({', '.join(map(str, block))})"
 
 
-def _assumed(cases: Sequence[Case]) -> list[Assumed]:
+def _assumed(cases: Sequence[LaunchCase]) -> list[Assumed]:
     return list(dict.fromkeys(one for case in cases for one in case.execution.cluster.assumed))
 
 

@@ -7,7 +7,7 @@ the violation leaves open. Wherever both have decided a property they must agree
 from __future__ import annotations
 
 from sm90_verify.engines.combine import settled
-from sm90_verify.engines.effort import RanOut
+from sm90_verify.engines.effort import TRACE_SECONDS, RanOut
 from sm90_verify.engines.engine import Answer, Question
 from sm90_verify.engines.order.engine import OrderEngine
 from sm90_verify.engines.search.engine import REFINED, SearchEngine
@@ -44,7 +44,7 @@ def by_default(question: Question) -> Answer:
 
 def _looked_closer(question: Question, ordered: Answer) -> Answer:
     because = "a schedule that shows the violation was found, and executed"
-    if len(question.subject.machine.actions) > MOST_ACTIONS:
+    if len(question.subject.machine.actions) > MOST_ACTIONS or question.effort.trace_seconds < TRACE_SECONDS:
         return ordered._replace(because=because)
     closer = SearchEngine().look_closer(question, {}, question.effort.for_a_trace(), question.limit or REFINED)
     answer = settled(closer, ordered)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from sm90_verify.engines.assumed import assumed
 from sm90_verify.engines.combine import combine
-from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
+from sm90_verify.engines.effort import TRACE_SECONDS, Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.engine import Answer, Bound, Bounds, Engine, Question, Subject
 from sm90_verify.engines.noted import set_aside
 from sm90_verify.engines.some_trips import for_all_trips, of_some_trips
@@ -50,6 +50,7 @@ def check(
     reduced: bool = True,
     progress: Told | None = None,
     valid: bool = False,
+    trace_seconds: float = TRACE_SECONDS,
 ) -> Result:
     """Decides the properties of a pipeline, or of a kernel (default: all that it could violate).
 
@@ -60,6 +61,7 @@ def check(
     the shortest trace of every property. Where a loop without end cannot be followed, some iterations are searched for
     violations, and what is not violated is undetermined. progress: called now and then with a few words about what is
     being done. command: the word that the result carries. valid: the kernel has been put through annotate and validate.
+    trace_seconds: how long a shorter schedule is looked for.
 
     What only a strict kernel violates (unobserved-phase) is noted beside the verdict. Raises SpecError for a
     specification without a meaning, an unknown property or engine, a question that the engine cannot be asked, a bound
@@ -72,7 +74,7 @@ def check(
     properties = tuple(properties)
     question = Question(Subject(), properties, limit, timeout, memory, reduced)
     engines = _engines_of(engine, question)
-    effort = Effort(timeout, memory or memory_bound(), progress, start, limit=limit)
+    effort = Effort(timeout, memory or memory_bound(), progress, start, limit=limit, trace_seconds=trace_seconds)
     unfollowed: Unfollowed | None = None
     try:
         try:

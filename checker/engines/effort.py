@@ -18,7 +18,7 @@ from sm90_verify.spec.errors import Source
 Told: TypeAlias = Callable[[str], None]
 """Called now and then with a few words about what is being done."""
 TRACE_SECONDS = 5.0
-"""For a shorter trace of a violation that is known."""
+"""For a shorter trace, unless a question says otherwise."""
 TICKS = 32
 """Operations that are traced or compiled between looks at the memory."""
 
@@ -47,6 +47,8 @@ class Effort:
     since: float = field(default_factory=now)
     purpose: str = ""
     limit: int = 0
+    trace_seconds: float = TRACE_SECONDS
+    """For a shorter trace of a violation that is known."""
 
     def ran_out(self, memory: bool = True) -> str:
         """What has run out, or nothing. memory: look at the memory, too, which is slow to ask for."""
@@ -80,7 +82,7 @@ class Effort:
         """The part of it that is spent on a shorter trace: half of what is left, and not more than TRACE_SECONDS."""
         begun = now()
         left = self.timeout - (begun - self.since) if self.timeout else math.inf
-        seconds = max(min(TRACE_SECONDS, left / 2), 1e-3)
+        seconds = max(min(self.trace_seconds, left / 2), 1e-3)
         return replace(self, timeout=seconds, since=begun, purpose="to look for a shorter trace")
 
 

@@ -34,10 +34,10 @@ OF_LOADS, OF_STORES = ("weak", "relaxed", "acquire"), ("weak", "relaxed", "relea
 OF_ATOMS = ("relaxed", "acquire", "release", "acq_rel")
 
 
-def wrong_with(
-    operation: op.Operation | None, program: Program, programs: Sequence[Program], launch: LaunchShape
-) -> str:
-    """What is wrong with one operation of a role, wherever it is executed; "" if nothing is."""
+def wrong_with(operation: op.Operation | None, program: Program, of_wgmma: str, launch: LaunchShape) -> str:
+    """What is wrong with one operation of a role, wherever it is executed; "" if nothing is. of_wgmma: what is wrong
+    with wgmma by this program, see `part_of_a_warpgroup`.
+    """
     effects = effects_of(operation)
     if far := out_of_reach(effects, program, launch):
         return far
@@ -74,7 +74,7 @@ def wrong_with(
         wrong.append(f"a wait that leaves {effects.ends.pending} groups pending: use 0 to {most - 1}")
     wrong += map(wrong_space, effects.begins)
     if _is_of_wgmma(effects):
-        wrong += [_part_of_a_warpgroup(program, programs), *map(_wrong_operand, effects.lasting("mma_group"))]
+        wrong += [of_wgmma, *map(_wrong_operand, effects.lasting("mma_group"))]
     return next(filter(None, wrong), "")
 
 
@@ -167,7 +167,7 @@ def _is_of_wgmma(effects: Effects) -> bool:
     return bool(effects.lasting("mma_group")) or "mma" in groups or "registers" in effects.shows
 
 
-def _part_of_a_warpgroup(program: Program, programs: Sequence[Program]) -> str:
+def part_of_a_warpgroup(program: Program, programs: Sequence[Program]) -> str:
     """A warpgroup executes wgmma, its commits and its waits (9.7.15): a role, with all its parts, is some of them, and
     a part that is none by itself does not do it alone.
     """

@@ -19,7 +19,7 @@ from sm90_verify.spec.model import launched
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region
-from sm90_verify.spec.model.operation_checks import wrong_value, wrong_with
+from sm90_verify.spec.model.operation_checks import part_of_a_warpgroup, wrong_value, wrong_with
 from sm90_verify.spec.model.ordinary_copies import not_together
 from sm90_verify.spec.model.registers import not_its_own
 from sm90_verify.spec.ptx import operations as op
@@ -54,10 +54,12 @@ def validate(kernel: Kernel, *, annotated: bool = False) -> None:
     if not annotated:
         handmade.check_layout(kernel.layout, kernel.launch)
         handmade.check_parts(programs)
-    for program, node in _nodes(programs):
-        what = wrong_with(node.operation, program, programs, kernel.launch)
-        if what:
-            raise SpecError(what, node.source)
+    for program in programs:
+        of_wgmma = part_of_a_warpgroup(program, programs)
+        for node in program.nodes:
+            what = wrong_with(node.operation, program, of_wgmma, kernel.launch)
+            if what:
+                raise SpecError(what, node.source)
     if not annotated:
         _check_annotations(programs)
         handmade.check_phases(programs)

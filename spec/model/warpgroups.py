@@ -1,5 +1,5 @@
-"""wgmma by a warpgroup whose warps are programs of their own (PTX ISA 9.7.15): they issue each group of wgmmas together,
-and it is over for all of them at once.
+"""wgmma by a warpgroup whose warps are programs of their own (PTX ISA 9.7.15): they issue each group of wgmmas
+together, and it is over for all of them at once.
 
 By program there is a variable: how many groups it has committed that nobody has waited for. A group is complete when
 all warps have issued it, and not before; so a program waits until the others have committed as many, less those that it
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.flow import warpgroups_of
 from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit, all_of, where
-from sm90_verify.spec.ptx.needs import OUTSTANDING
-from sm90_verify.spec.ptx.step import Illegal, Way
+from sm90_verify.spec.ptx.step import Way
 
 WIDTH = 6
 """Bits: groups that a program commits and nobody waits for."""
@@ -28,6 +29,9 @@ class Warpgroups:
 
     def __init__(self, programs: Sequence[Program], new: Callable[..., Field]) -> None:
         self.others: Mapping[str, tuple[str, ...]] = warpgroups_of(programs)
+        for program in programs:
+            if program.name in self.others:
+                _must_wait(program)
         about = "groups of wgmmas that {} has committed and nobody of its warpgroup has waited for"
         self.ahead = {
             name: new(f"{name}.groups", WIDTH, 0, about.format(name), kind="groups", role=name) for name in self.others
@@ -37,8 +41,7 @@ class Warpgroups:
         """A commit or a wait."""
         mine = self.ahead[role]
         if group.kind == "mma_commit":
-            too_many = Illegal(OUTSTANDING.property, mine == MOST, OUTSTANDING.said(role=role, most=MOST))
-            return Way(TRUE, ((mine.name, mine + Lit(1, WIDTH)),), (too_many,))
+            return Way(TRUE, ((mine.name, mine + Lit(1, WIDTH)),))
         pending = Lit(group.pending, WIDTH)
         left = where(mine < pending, Lit(0, WIDTH), mine - pending)
         them = [self.ahead[other] for other in self.others[role]]
@@ -49,3 +52,21 @@ class Warpgroups:
         """The group that the program has committed so many groups ago is not known to be over."""
         return Lit(age, WIDTH) < self.ahead[role]
 
+
+def _must_wait(program: Program) -> None:
+    """Raises SpecError for a program that commits more groups than are counted before it waits for some."""
+    most = {0: 0}
+    todo = [0]
+    while todo:
+        index = todo.pop()
+        node = program.nodes[index]
+        group, count = effects_of(node.operation).joins, most[index]
+        if group is not None:
+            count = count + 1 if group.kind == "mma_commit" else min(count, group.pending)
+        if count > MOST:
+            what = f"{program.name} commits more than {MOST} groups of wgmmas that it does not wait for"
+            raise SpecError(f"{what}: let it execute wgmma.wait_group", node.source)
+        for target in node.successors.values():
+            if count > most.get(target, -1):
+                most[target] = count
+                todo.append(target)

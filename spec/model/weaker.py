@@ -4,7 +4,7 @@ role does not mean to be ordered after it; and the accesses for which that could
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
@@ -100,9 +100,11 @@ def is_needed(kernel: Kernel) -> bool:
 def weaker_operation(kernel: Kernel) -> str:
     """Where the first of them stands, for a sentence; "" if there is none."""
     tracked: Tracked | None = None
+    relaxed = any(_leaves_behind(node.operation) for program in kernel.programs for node in program.nodes)
+    shown = {(one.role, one.access) for one in shown_writes(kernel)} if relaxed else set()
     for program in kernel.programs:
         weaker = [node for node in program.nodes if _orders_less(node.operation, kernel.launch.reach)]
-        weaker += _leaves_unfenced(kernel, program)
+        weaker += _leaves_unfenced(program, shown)
         hands_over = any(_only_signals(node.operation) for node in program.nodes)
         if not weaker and not hands_over:
             continue
@@ -116,13 +118,12 @@ def weaker_operation(kernel: Kernel) -> str:
     return ""
 
 
-def _leaves_unfenced(kernel: Kernel, program: Program) -> Iterator[Node]:
+def _leaves_unfenced(program: Program, shown: Container[tuple[str, Access]]) -> Iterator[Node]:
     """Arrivals without a release, at barrier.cluster, where lanes meet, or after cp.asyncs, after writes that another
     role may fence, or acquire.
     """
-    relaxed = [node for node in program.nodes if _leaves_behind(node.operation)]
-    shown = {one.access for one in shown_writes(kernel) if one.role == program.name} if relaxed else set()
-    return (node for node in relaxed if not shown.isdisjoint(node.held.recent))
+    relaxed = (node for node in program.nodes if _leaves_behind(node.operation))
+    return (node for node in relaxed if any((program.name, one) in shown for one in node.held.recent))
 
 
 def _leaves_behind(operation: op.Operation | None) -> bool:

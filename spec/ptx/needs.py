@@ -69,8 +69,6 @@ TRIGGER_FOLLOWED = Need(
 """A bound of the model."""
 TRIGGERED = Need("limit", "{most} or more arrivals of one cp.async.mbarrier.arrive on {barrier} are under way at once")
 """A bound of the model."""
-OUTSTANDING = Need("limit", "{role} has more than {most} groups of wgmmas that nobody has waited for")
-"""A bound of the model, where a warpgroup's warps are programs of their own."""
 TAKEN = Need("race", "{role} starts {access} while a bulk copy is still reading {object}")
 """Copies out of these bytes have landed where they go."""
 FENCED = Need(

@@ -107,7 +107,7 @@ def registers(run: Progress, role: int, move: Move) -> bool:
     else:
         state.given = join(state.given, run.publish(role))
     if need < 0 and any(clock[other] > event for other, event in state.incs.items()):
-        run.unsure = f"the order in which setmaxnreg requests are granted may matter ({move.node.source})"
+        run.contested = f"the order in which setmaxnreg requests are granted may matter ({move.node.source})"
     if plan.endless and any(entry[:2] == (role, state.at[role]) for entry in state.log):
         run.unsure = f"setmaxnreg in a loop without end ({move.node.source})"
     return True

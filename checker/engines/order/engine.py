@@ -34,8 +34,9 @@ class OrderEngine:
             if not set(question.properties) <= set(possible):
                 possible = (*possible, *question.subject.machine.properties)
             findings = tuple(
-                Finding(property, outcome.verdict_on(property), note=outcome.why)
+                Finding(property, verdict, note=outcome.why_open(property) if verdict == UNDETERMINED else outcome.why)
                 for property in question.asked(possible)
+                for verdict in (outcome.verdict_on(property),)
             )
         shortest = False if any(one.verdict == VIOLATED for one in findings) else None
         return Answer(self.name, findings, events=outcome.events, shortest=shortest)
@@ -58,6 +59,6 @@ def _executed(outcome: Outcome, question: Question) -> tuple[Finding, ...]:
         if outcome.verdict_on(property) == VIOLATED:
             why = "the schedule that should violate it does not"
         elif outcome.verdict_on(property) == UNDETERMINED:
-            why = why or "it depends on what a race leaves behind"
+            why = outcome.why_open(property)
         findings.append(finding(machine, property, violations, why))
     return tuple(findings)

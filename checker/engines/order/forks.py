@@ -46,7 +46,7 @@ class Forks:
     def __init__(self, plan: Plan, effort: Effort, asked: Collection[str]) -> None:
         self.plan, self.effort, self.asked = plan, effort, asked
         self.failures: list[Failure] = []
-        self.diverged = self.unsure = ""
+        self.diverged = self.unsure = self.contested = ""
         self.raced = False
         self.events = self.bad = 0
         self.numbers: dict[Hashable, int] = {}
@@ -194,6 +194,7 @@ class Forks:
         self._keep(run)
         self.diverged = self.diverged or run.diverged
         self.unsure = self.unsure or run.unsure or turns.unsure(run)
+        self.contested = self.contested or run.contested
         self.raced = self.raced or run.raced
         self.events += len(run.state.log) - already
 

@@ -83,6 +83,8 @@ def load(run: Progress, role: int, move: Move) -> None:
 
 def fence(run: Progress, role: int, move: Move) -> None:
     """A fence, or what is one too: what the thread did before is shown from this event on."""
+    if not move.shows and move.acquires[0] < 0:
+        return
     state, event = run.state, run.state.done[role]
     for barrier in state.barriers:
         for shown, ends in (("inits_to_copies", barrier.unfenced), ("inits_to_ctas", barrier.hidden)):

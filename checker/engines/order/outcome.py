@@ -17,7 +17,10 @@ from sm90_verify.spec.model.kernel import Kernel, Program
 from sm90_verify.spec.model.properties import HALTING, PROPERTIES
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.needs import FENCED, GOES_ON, READ_AT_EXIT, UNTOUCHED, properties_of
+from sm90_verify.spec.ptx.needs import FENCED, GOES_ON, GRANTED, READ_AT_EXIT, UNTOUCHED, properties_of
+
+STARVED = (GOES_ON.property, GRANTED.property, "arrival-count")
+"""What is violated where a request for registers is never granted."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Outcome:
     """The answer of order, as far as it is known without executing anything on the Machine.
 
     failures: what is violated, or may be, in the order of the run. why: what keeps everything that is not violated from
-    being proved; "" if nothing does. unreliable: properties that a violation of another one leaves open. events: how
+    being proved; "" if nothing does. unreliable: properties that a violation of another one leaves open. contested: why
+    those of STARVED are open; "" if they are not. events: how
     many operations and copies were looked at.
     """
 
@@ -35,6 +39,7 @@ class Outcome:
     failures: tuple[Failure, ...] = ()
     why: str = ""
     unreliable: tuple[str, ...] = ()
+    contested: str = ""
     events: int = 0
     seconds: float = 0.0
 
@@ -47,14 +52,19 @@ class Outcome:
         """proved, violated (by the argument alone, if `trace_of` has not shown it) or undetermined."""
         if any(failure.certain for failure in self.failures if failure.property == property):
             return VIOLATED
-        return UNDETERMINED if self.why or property in self.unreliable else PROVED
+        starved = self.contested and property in STARVED
+        return UNDETERMINED if self.why or starved or property in self.unreliable else PROVED
+
+    def why_open(self, property: str) -> str:
+        """Why a property is undetermined."""
+        return self.why or (self.contested if property in STARVED else "") or "it depends on what a race leaves behind"
 
     @property
     def verdict(self) -> str:
         """The worst of them."""
         if any(failure.certain for failure in self.failures):
             return VIOLATED
-        return UNDETERMINED if self.why or self.unreliable else PROVED
+        return UNDETERMINED if self.why or self.contested or self.unreliable else PROVED
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -93,7 +103,8 @@ def order(
         why = f"what follows a violation of {halted[0]} is undefined and was not looked at"
     over_barriers = ("barrier-init",) if kernel.layout.under else ()
     unreliable = ("stale-read", "missing-fence", *over_barriers) if runs.raced else ()
-    return Outcome(kernel, plan, applies, failures, why, unreliable, runs.events, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return Outcome(kernel, plan, applies, failures, why, unreliable, runs.contested, runs.events, seconds)
 
 
 def applicable(kernel: Kernel) -> tuple[str, ...]:

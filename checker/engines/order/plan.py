@@ -239,12 +239,12 @@ class Plan:
             for move in moves:
                 yield from ((role, part) for part in move.parts or (move,))
 
-    @property
+    @cached_property
     def fenced(self) -> int:
         """Where in a clock those components begin that count, by role, the events before a proxy fence before now."""
         return len(self.programs) + len(self.barriers) + len(self.meetings)
 
-    @property
+    @cached_property
     def width(self) -> int:
         return self.fenced + len(self.programs)
 

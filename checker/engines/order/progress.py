@@ -18,14 +18,15 @@ class Progress(ABC):
     """What the parts of a run (accesses, signals, meetings, CTAs) read and report.
 
     failures: what is violated, the first ones of each property. diverged: why other schedules may do something else
-    than this run; unsure: why a property cannot be decided at all. Both are "" if there is no reason.
+    than this run; unsure: why a property cannot be decided at all; contested: why some request for registers may not be
+    granted in other schedules, though what is done in them is the same. All are "" if there is no reason.
     """
 
     def __init__(self, plan: Plan, state: RunState) -> None:
         self.plan, self.state = plan, state
         self.roles = len(plan.programs)
         self.failures: list[Failure] = []
-        self.diverged = self.unsure = self.halted = ""
+        self.diverged = self.unsure = self.halted = self.contested = ""
         self.raced = False
 
     @abstractmethod

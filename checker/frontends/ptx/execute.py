@@ -1,4 +1,4 @@
-"""One run of a cluster: every warp goes on until it has to wait, then the next, until all have exited or none can go on.
+"""One run of a cluster: every warp goes on until it has to wait, then the next, until all have exited or none can.
 
 What a kernel computes is followed exactly where it matters for its synchronisation; copies land as soon as they are
 issued. Lanes that part at a branch go on one part at a time, the part that is behind first, and join where they meet.
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm90_verify.frontends.ptx.code import Code, compiled
+from sm90_verify.frontends.ptx.code import Code, Specials, compiled
 from sm90_verify.frontends.ptx.dispatch import handler_of
+from sm90_verify.frontends.ptx.events import LaneEvent, LanesMet
 from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Function, Guard, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.on_threads import members, must_meet
-from sm90_verify.frontends.ptx.operands import Indices, Reader, depends
+from sm90_verify.frontends.ptx.operands import Indices, OperandReader, Undetermined, depends
 from sm90_verify.frontends.ptx.slices import Slice
 from sm90_verify.frontends.ptx.spaces import (
     SHARED_BEGINS,
@@ -27,10 +28,10 @@ from sm90_verify.frontends.ptx.spaces import (
     to_generic,
 )
 from sm90_verify.frontends.ptx.special import special
-from sm90_verify.frontends.ptx.spinning import comes_back
+from sm90_verify.frontends.ptx.spinning import comes_back, comes_to_line
 from sm90_verify.frontends.ptx.state import Assumed, ClusterState, CtaState, Warp
 from sm90_verify.frontends.ptx.values import One, Unknown, Value, signed
-from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import SHARED_OF_CTA, WARP
@@ -63,8 +64,8 @@ class Addresses:
         size = self.dynamic - SHARED_BEGINS + launch.dynamic_shared
         if size > SHARED_OF_CTA:
             raise SpecError(
-                f"{launch.path}: dynamic_shared: {launch.dynamic_shared} bytes after {self.static} static ones: a CTA has "
-                f"{SHARED_OF_CTA}"
+                f"{launch.path}: dynamic_shared: {launch.dynamic_shared} bytes after {self.static} static ones: "
+                f"a CTA has {SHARED_OF_CTA}"
             )
         self.found.update((one.name, one.offset) for one in function.parameters)
         for one in (*module.variables, *function.variables):
@@ -99,7 +100,7 @@ def code_of(
     return compiled(function, module.path, addresses, environment, sliced), addresses
 
 
-class Execution:
+class ClusterRun:
     """Executes one cluster of a launch."""
 
     def __init__(self, code: Code, addresses: Addresses, launch: Launch, blocks: tuple[Block, ...], tick: Tick) -> None:
@@ -126,7 +127,32 @@ class Execution:
             for cta in self.cluster.ctas:
                 for warp in cta.warps:
                     moved |= self._go_on(warp)
+        for cta in self.cluster.ctas:
+            for warp in cta.warps:
+                warp.left = tuple((one.mask, one.stands_at) for one in warp.fragments)
+                self._must_not_wait_for_each_other(warp)
         return self.cluster
+
+    def _must_not_wait_for_each_other(self, warp: Warp) -> None:
+        """Lanes that have parted wait at two instructions at which they should meet."""
+        stuck = [one for _, one in warp.left if one is not None and isinstance(one.what, LanesMet)]
+        if len(stuck) > 1:
+            first, second = (self.code.function.code[one.number] for one in stuck[:2])
+            what = f"lanes of {warp.name} wait at {first.name} for others, which wait in line {second.line}"
+            raise Undetermined(
+                f"{what} at {second.name}: let all lanes come to one of them", self.code.source(stuck[0].number)
+            )
+
+    @property
+    def stuck(self) -> Source | None:
+        """Where lanes cannot go on in the end, the first of them; None if all have exited."""
+        for cta in self.cluster.ctas:
+            for warp in cta.warps:
+                for fragment in warp.fragments:
+                    block = self.code.blocks[fragment.block]
+                    at = block.steps[fragment.step] if fragment.step < len(block.steps) else block.first
+                    return self.code.source(at if isinstance(at, int) else block.first)
+        return None
 
     # -- warps
 
@@ -157,13 +183,13 @@ class Execution:
                 kept.append(one)
             else:
                 same.join(one)
-                same.waits = ""
+                same.waits = False
         warp.fragments[:] = kept
 
     def _advance(self, warp: Warp, fragment: Fragment) -> bool:
         """Executes blocks until the lanes part, wait, or could meet others. Whether anything was executed."""
         blocks, moved = self.code.blocks, False
-        fragment.waits = ""
+        fragment.waits, fragment.stands_at = False, None
         while True:
             block = blocks[fragment.block]
             steps = block.steps
@@ -173,7 +199,7 @@ class Execution:
                     if not self._do(warp, fragment, step):
                         return moved
                 else:
-                    step(fragment.registers, lambda name: special(self, warp, fragment, name))
+                    step(fragment.registers, self._specials(warp, fragment))
                 fragment.step += 1
                 moved = True
             self.executed += 1
@@ -197,6 +223,9 @@ class Execution:
         if block.last < 0:
             return self._to(warp, fragment, block.next)
         one = self.code.function.code[block.last]
+        awaited = self._awaits(warp, fragment, one.guard) if one.opcode == "bra" else None
+        if awaited is not None:
+            return self._to(warp, fragment, awaited)
         taken = self._lanes(fragment, one.guard, block.last)
         if not taken:
             return self._to(warp, fragment, block.next)
@@ -215,12 +244,28 @@ class Execution:
             self._to(warp, fragment, block.next)
         return False
 
+    def _awaits(self, warp: Warp, fragment: Fragment, guard: Guard | None) -> int | None:
+        """Where lanes go on that read global memory again and again until others have written it: out of the loop."""
+        value = None if guard is None else fragment.registers[self.code.slots[guard.register]]
+        if not isinstance(value, Unknown) or not value.awaited:
+            return None
+        block = self.code.blocks[fragment.block]
+        ways = self._block(self.code.function.code[block.last].target), block.next
+        back = [comes_to_line(self.code, fragment, way, value.line, self._specials(warp, fragment)) for way in ways]
+        if back[0] == back[1]:
+            return None
+        self.cluster.assumed.setdefault(Assumed(value.line, "others write what the loop around it waits for"))
+        return ways[1] if back[0] else ways[0]
+
+    def _specials(self, warp: Warp, fragment: Fragment) -> Specials:
+        return lambda name: special(self.launch, self.addresses.static, warp, fragment, name)
+
     def _targets(self, fragment: Fragment, number: int, taken: Indices) -> dict[int, list[int]]:
         """By block, or -1 for the end, the lanes that go there."""
         one = self.code.function.code[number]
         lanes = [fragment.lanes[index] for index in taken]
         if one.opcode == "brx":
-            reader = Reader(self.code, number, self.addresses)
+            reader = OperandReader(self.code, number, self.addresses)
             value = reader.get(one.operands[0])(fragment)
             found: dict[int, list[int]] = {}
             for (index,), some in reader.by_value(taken, (value, "the index")):
@@ -267,15 +312,14 @@ class Execution:
         if not lanes:
             return True
         meeting = self.meeting[number]
-        if meeting is not None:
-            if meeting(warp, fragment) & ~fragment.mask_at(lanes):
-                fragment.waits = "lanes"
-                return False
+        if meeting is not None and (mask := meeting(warp, fragment)) & ~fragment.mask_at(lanes):
+            fragment.waits, fragment.stands_at = True, LaneEvent(number, fragment.mask_at(lanes), LanesMet(False, mask))
+            return False
         return handler(warp, fragment, lanes)
 
     def _bind(self, number: int) -> Handler:
         one = self.code.function.code[number]
-        bound = Binding(self.code, number, self.cluster, Reader(self.code, number, self.addresses), self._spins)
+        bound = Binding(self.code, number, self.cluster, OperandReader(self.code, number, self.addresses), self._spins)
         self.meeting[number] = members(bound) if must_meet(one.modifiers, one.opcode) else None
         self.handlers[number] = handler_of(bound)
         return self.handlers[number]
@@ -283,7 +327,7 @@ class Execution:
     def _spins(self, warp: Warp, fragment: Fragment, number: int) -> bool:
         found = self.spinning.get(number)
         if found is None:
-            what = comes_back(self.code, fragment, number, lambda name: special(self, warp, fragment, name))
+            what = comes_back(self.code, fragment, number, self._specials(warp, fragment))
             found = self.spinning[number] = what.spins
             if what.assumes:
                 self.cluster.assumed.setdefault(Assumed(self.code.function.code[number].line, what.assumes))
@@ -292,9 +336,9 @@ class Execution:
 
 def execute(
     module: PtxModule, function: Function, launch: Launch, blocks: tuple[Block, ...], tick: Tick = unheard
-) -> Execution:
+) -> ClusterRun:
     """A run of one cluster of a launch. Raises SpecError, or what the tick raises."""
     code, addresses = code_of(module, function, launch)
-    execution = Execution(code, addresses, launch, blocks, tick)
+    execution = ClusterRun(code, addresses, launch, blocks, tick)
     execution.run()
     return execution

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from sm90_verify.frontends.ptx.events import (
@@ -30,6 +30,7 @@ from sm90_verify.frontends.ptx.events import (
     What,
 )
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
+from sm90_verify.frontends.ptx.naming import Names
 from sm90_verify.spec.model.layout import Layout, Region, barriers_over
 from sm90_verify.spec.ptx.limits import MBARRIER_BYTES
 from sm90_verify.spec.ptx.memory import Access
@@ -51,12 +52,25 @@ class MemoryMap:
 
     barriers: Mapping[BarrierAt, str]
     buffers: tuple[tuple[Buffer, ...], ...]
+    known: dict[tuple[int, Ranges], tuple[tuple[str, Ranges], ...]] = field(default_factory=dict, compare=False)
 
     def pieces(self, rank: int, ranges: Ranges, *, write: bool, asynchronous: bool) -> Iterator[Access]:
         """The accesses of these bytes of a CTA, which are among those that the map was made of."""
-        for buffer, inside in _by_buffer(self.buffers[rank], ranges):
-            for start, stop in buffer.moved[inside]:
-                yield Access(buffer.name, "shared", start, stop, write, "async" if asynchronous else "generic", rank)
+        found = self.known.get((rank, ranges))
+        if found is None:
+            split = _by_buffer(self.buffers[rank], ranges)
+            found = tuple((buffer.name, buffer.moved[inside]) for buffer, inside in split)
+            self.known[rank, ranges] = found
+        for name, some in found:
+            for start, stop in some:
+                yield Access(name, "shared", start, stop, write, "async" if asynchronous else "generic", rank)
+
+    def crowded(self, at: BarrierAt) -> Access | None:
+        """The write of a barrier's bytes, where a buffer lies in them too."""
+        stop = at.address + MBARRIER_BYTES
+        if not any(one.start < stop and at.address < one.stop for one in self.buffers[at.rank]):
+            return None
+        return Access(self.barriers[at], "shared", at.address, stop, True, "generic", at.rank)
 
     def layout(self) -> Layout:
         """As a layout, in which nothing is initialised before the kernel begins."""
@@ -77,9 +91,9 @@ class MemoryMap:
         return Layout(tuple(regions), {}, names, slots, {}, {}, barriers_over(regions, names))
 
 
-def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], base: int) -> MemoryMap:
+def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], names: Names, base: int) -> MemoryMap:
     """The map of what was done: (rank of the CTA that did it, what). homes: by rank, what names begin with. base: the
-    address that names count from.
+    address that names of what has none count from.
     """
     copied: list[list[tuple[int, int]]] = [[] for _ in homes]
     touched: list[dict[Ranges, None]] = [{} for _ in homes]
@@ -92,9 +106,9 @@ def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], base: int
                 touched[rank][ranges] = None
                 if isinstance(what, CopiedIn | CopiedOut | StoredAsync | AsyncCopied):
                     copied[rank] += ranges
-    barriers = {at: f"{homes[at.rank]}mbarrier_{at.address - base:#x}" for at in sorted(seen)}
+    barriers = {at: f"{homes[at.rank]}{names.barrier(at.address)}" for at in sorted(seen)}
     buffers = tuple(
-        tuple(_buffers(f"{home}smem_", base, some, tuple(whole)))
+        tuple(_buffers(home, names, base, some, tuple(whole)))
         for home, some, whole in zip(homes, copied, touched, strict=True)
     )
     return MemoryMap(barriers, buffers)
@@ -103,19 +117,22 @@ def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], base: int
 # ---------------------------------------------------------------- buffers
 
 
-def _buffers(name: str, base: int, copied: Sequence[tuple[int, int]], touched: Sequence[Ranges]) -> Iterator[Buffer]:
+def _buffers(
+    home: str, names: Names, base: int, copied: Sequence[tuple[int, int]], touched: Sequence[Ranges]
+) -> Iterator[Buffer]:
     bounds = _overlapping(copied)
-    rest = _without(merged(one for ranges in touched for one in ranges), bounds)
+    rest = _without(merged(piece for ranges in touched for piece in ranges), bounds)
     plain = [Buffer("", start, stop, {}) for start, stop in sorted((*bounds, *rest))]
     inside: dict[tuple[int, int], dict[Ranges, None]] = {}
     for ranges in touched:
-        for buffer, some in _by_buffer(plain, ranges):
-            inside.setdefault((buffer.start, buffer.stop), {})[some] = None
+        for buffer, cut in _by_buffer(plain, ranges):
+            inside.setdefault((buffer.start, buffer.stop), {})[cut] = None
     edges = sorted({edge for one in copied for edge in one})
     for one in plain:
         some = tuple(inside[one.start, one.stop])
         kept = [edge for edge in edges if one.start < edge < one.stop]
-        yield Buffer(f"{name}{one.start - base:#x}", one.start, one.stop, _moved(one.start, one.stop, some, kept))
+        name = names.buffers.get((one.start, one.stop), f"smem_{one.start - base:#x}")
+        yield Buffer(f"{home}{name}", one.start, one.stop, _moved(one.start, one.stop, some, kept))
 
 
 def _overlapping(pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -147,8 +164,9 @@ def _without(ranges: Ranges, holes: Sequence[tuple[int, int]]) -> list[tuple[int
 def _by_buffer(buffers: Sequence[Buffer], ranges: Ranges) -> Iterator[tuple[Buffer, Ranges]]:
     """The ranges, cut at the bounds of buffers."""
     found: dict[int, list[tuple[int, int]]] = {}
+    starts = [one.start for one in buffers]
     for start, stop in ranges:
-        at = bisect_right(buffers, start, key=lambda one: one.start) - 1
+        at = bisect_right(starts, start) - 1
         while start < stop:
             end = min(stop, buffers[at].stop)
             found.setdefault(at, []).append((start, end))
@@ -157,8 +175,8 @@ def _by_buffer(buffers: Sequence[Buffer], ranges: Ranges) -> Iterator[tuple[Buff
 
 
 def _moved(start: int, stop: int, touched: Sequence[Ranges], kept: Sequence[int]) -> dict[Ranges, Ranges]:
-    """Where the bytes of each access lie when those that the same accesses touch lie together. kept: places across which
-    no byte moves.
+    """Where the bytes of each access lie when those that the same accesses touch lie together. kept: places across
+    which no byte moves.
     """
     if all(len(one) == 1 for one in touched):
         return {one: one for one in touched}

@@ -10,6 +10,7 @@ from sm90_verify.frontends.ptx.events import (
     Expected,
     Initialised,
     Invalidated,
+    LaneEvent,
     Peeked,
     Waited,
 )
@@ -17,9 +18,10 @@ from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import AddressOperand, Immediate, Sink
 from sm90_verify.frontends.ptx.operands import Indices
-from sm90_verify.frontends.ptx.state import BarrierState, Warp
+from sm90_verify.frontends.ptx.state import ExecutedBarrier, Warp
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.mbarrier_operations import AnyScope
+from sm90_verify.spec.ptx.memory import WIDER
 from sm90_verify.spec.ptx.numbers import KnownBarrier, apply
 from sm90_verify.spec.ptx.signals import OnBarrier
 
@@ -60,7 +62,7 @@ def _init(bound: Binding) -> Handler:
         found = bound.reader.by_value(lanes, (address(fragment), "the barrier"), (count(fragment), "the count"))
         for (where, number), some in found:
             at = bound.barrier(warp, where)
-            bound.cluster.ctas[at.rank].barriers[at.address] = BarrierState(apply_init(number))
+            bound.cluster.ctas[at.rank].barriers[at.address] = ExecutedBarrier(apply_init(number))
             bound.note(warp, fragment, some, Initialised(at, number))
         return True
 
@@ -87,10 +89,7 @@ def _inval(bound: Binding) -> Handler:
 
 def scope_of(words: tuple[str, ...]) -> AnyScope:
     """The scope that an instruction names, "" for none."""
-    for one in ("cta", "cluster", "gpu", "sys"):
-        if one in words:
-            return one  # type: ignore[return-value]
-    return ""
+    return next((scope for scope in WIDER if scope in words), "")
 
 
 def _arrive(bound: Binding) -> Handler:
@@ -145,12 +144,12 @@ def _wait(bound: Binding) -> Handler:
     into, given = one.operands[0], one.operands[1:]
     address = bound.reader.shared(given[0])
     by_parity = "parity" in words
-    phase = bound.reader.get(given[1], 32 if by_parity else 64)
+    operand = bound.reader.get(given[1], 32 if by_parity else 64)
     sem: Literal["acquire", "relaxed"] = "relaxed" if "relaxed" in words else "acquire"
     scope = scope_of(words)
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-        found = bound.reader.by_value(lanes, (address(fragment), "the barrier"), (phase(fragment), "the phase"))
+        found = bound.reader.by_value(lanes, (address(fragment), "the barrier"), (operand(fragment), "the phase"))
         if len(found) > 1:
             part = fragment.split(fragment.mask_at(found[0][1]))
             warp.fragments.append(part)
@@ -167,7 +166,9 @@ def _wait(bound: Binding) -> Handler:
         state = bound.cluster.barrier(at)
         ready = state.completed > number - PHASE_TOKENS if not by_parity else _passes(state, parity)
         if not ready:
-            fragment.waits = "mbarrier"
+            phase = number - PHASE_TOKENS if not by_parity else state.completed
+            waits = Waited(at, parity, phase, not by_parity, sem, scope)
+            fragment.waits, fragment.stands_at = True, LaneEvent(bound.number, fragment.mask_at(some), waits)
             return False
         seen = state.completed - 1 if by_parity else number - PHASE_TOKENS
         bound.write(fragment, into, some, 1)
@@ -177,5 +178,5 @@ def _wait(bound: Binding) -> Handler:
     return run
 
 
-def _passes(state: BarrierState, parity: int) -> bool:
+def _passes(state: ExecutedBarrier, parity: int) -> bool:
     return apply(state.known, op.Wait("", parity)).runs

@@ -15,7 +15,7 @@ from sm90_verify.frontends.ptx.opcodes import parts_of
 from sm90_verify.frontends.ptx.operands import Indices
 from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, WINDOWS, space_of
 from sm90_verify.frontends.ptx.state import Assumed, Warp
-from sm90_verify.frontends.ptx.state import Memory as Bytes
+from sm90_verify.frontends.ptx.stored import Memory as Bytes
 from sm90_verify.frontends.ptx.values import One, Unknown, lane, signed
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import WARP
@@ -72,7 +72,8 @@ def _global(bound: Binding) -> Handler:
     wanted = any(isinstance(part, Register) and part.number in bound.code.slots for part in into)
     size = footprints.access_bytes(one.modifiers) or 4
     each = max(1, size // len(into))
-    unknown = Unknown(one.line, "what global memory holds")
+    strong = any(word in ("acquire", "relaxed", "volatile", "mmio") for word in one.modifiers) and one.opcode != "atom"
+    unknown = Unknown(one.line, "what others write to global memory" if strong else "what global memory holds", strong)
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
         if not wanted:
@@ -83,7 +84,7 @@ def _global(bound: Binding) -> Handler:
             for index in lanes:
                 value = given(bound, warp, fragment.lanes[index])
                 at = lane(where, index)
-                if value is None and isinstance(at, int) and one.opcode != "atom":
+                if value is None and isinstance(at, int) and one.opcode != "atom" and not strong:
                     value = bound.cluster.launch.global_value(at + number * each, each)
                 found.append(unknown if value is None else _fitted(bound, value, part, each))
             bound.write(fragment, part, lanes, tuple(found))
@@ -142,17 +143,22 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
             each_lane = [-1] * 32
             for index, at in some:
                 each_lane[fragment.lanes[index]] = at
-            value = _written(fragment, some) if one.opcode == "st" and len(getters) == 1 and follows else None
+            value = _written(fragment, some) if one.opcode == "st" and follows else None
             what = LanesAccessed(rank, tuple(each_lane), size, writes, 0, False, atomic, scope, value)
             bound.note(warp, fragment, [index for index, _ in some], what)
         return True
 
     def _written(fragment: Fragment, some: list[tuple[int, int]]) -> int | None:
         """The value that all lanes store, if it is one and known."""
-        values = getters[0](fragment)
-        found = {lane(values, index) for index, _ in some}
-        value = found.pop()
-        return value if not found and isinstance(value, int) else None
+        total = 0
+        for number, getter in enumerate(getters):
+            values = getter(fragment)
+            found = {lane(values, index) for index, _ in some}
+            value = found.pop()
+            if found or not isinstance(value, int):
+                return None
+            total |= (value & ((1 << 8 * each) - 1)) << 8 * each * number
+        return total
 
     def _values(bound: Binding, warp: Warp, fragment: Fragment, memory: Bytes, some: list[tuple[int, int]]) -> None:
         for index, at in some:

@@ -66,10 +66,12 @@ def _must_fit(module: PtxModule, function: Function, launch: Launch) -> None:
         raise SpecError(f"{launch.path}: block: {list(launch.block)}: .reqntid asks for {list(required)}", where)
     most = function.shape(".maxntid")
     if most is not None and launch.threads > most[0] * most[1] * most[2]:
-        raise SpecError(f"{launch.path}: block: {launch.threads} threads: .maxntid allows {most[0] * most[1] * most[2]}")
+        raise SpecError(
+            f"{launch.path}: block: {launch.threads} threads: .maxntid allows {most[0] * most[1] * most[2]}"
+        )
     cluster = function.shape(".reqnctapercluster")
     if cluster is not None and cluster != launch.cluster:
         raise SpecError(f"{launch.path}: cluster: {list(launch.cluster)}: .reqnctapercluster asks for {list(cluster)}")
-    if len(launch.parameters.data) > function.size:
+    if len(launch.parameters.data) > -(-function.size // 16) * 16:
         size = len(launch.parameters.data)
         raise SpecError(f"{launch.path}: parameters: {size} bytes: the kernel has {function.size}")

@@ -52,6 +52,7 @@ def slice_of(function: Function) -> Slice:
             for number, one in enumerate(code)
             if kind_of(one) in ("memory", "event") and _is_followed(one)
         )
+        loads = loads or any(one.opcode == "tensormap" for one in code)
         if not loads or follows_memory:
             return Slice(tuple(kept), frozenset(needed), follows_memory)
         follows_memory = True

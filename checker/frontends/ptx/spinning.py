@@ -118,3 +118,25 @@ def _ends(code: Code, block: int) -> bool:
         else:
             block = here.next
     return False
+
+
+def comes_to_line(code: Code, fragment: Fragment, block: int, line: int, specials: Specials) -> bool:
+    """Whether lanes that go on at a block come to the instruction of a line before anything that others notice."""
+    registers = fragment.registers.copy()
+    for _ in range(MOST_BLOCKS):
+        if block < 0:
+            return False
+        here = code.blocks[block]
+        for one in here.steps:
+            if isinstance(one, int):
+                if code.function.code[one].line == line:
+                    return True
+                if not _is_idle(code, one):
+                    return False
+            else:
+                one(registers, specials)
+        found = _after(code, registers, here)
+        if found is None:
+            return False
+        block = found[0]
+    return False

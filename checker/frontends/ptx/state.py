@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sm90_verify.frontends.ptx.events import BarrierAt, Event
+from sm90_verify.frontends.ptx.events import BarrierAt, LaneEvent
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.launch import Block, Launch
-from sm90_verify.frontends.ptx.values import One, Unknown
+from sm90_verify.frontends.ptx.made_maps import MadeMap
+from sm90_verify.frontends.ptx.stored import Memory
 from sm90_verify.spec.ptx.numbers import DEAD, KnownBarrier
 
 
 @dataclass(slots=True)
-class BarrierState:
+class ExecutedBarrier:
     """completed: phases so far, since the last init."""
 
     known: KnownBarrier = DEAD
@@ -21,38 +22,11 @@ class BarrierState:
 
 
 @dataclass(slots=True)
-class Generation:
+class ThreadsMet:
     """Of a barrier of threads: how many have arrived, of how many, and the number of the generation."""
 
     arrived: int = 0
     number: int = 0
-
-
-@dataclass
-class Memory:
-    """Bytes that ordinary stores have left, by address; what is not there is not known."""
-
-    bytes: dict[int, int] = field(default_factory=dict)
-
-    def store(self, address: int, size: int, value: One) -> None:
-        if isinstance(value, Unknown):
-            self.forget(address, size)
-            return
-        for number in range(size):
-            self.bytes[address + number] = value >> 8 * number & 255
-
-    def forget(self, address: int, size: int) -> None:
-        for place in range(address, address + size):
-            self.bytes.pop(place, None)
-
-    def load(self, address: int, size: int) -> int | None:
-        found = 0
-        for number in range(size):
-            byte = self.bytes.get(address + number)
-            if byte is None:
-                return None
-            found |= byte << 8 * number
-        return found
 
 
 @dataclass
@@ -62,12 +36,13 @@ class Warp:
     cta: CtaState
     number: int
     fragments: list[Fragment]
-    events: list[Event] = field(default_factory=list)
+    events: list[LaneEvent] = field(default_factory=list)
     local: dict[int, Memory] = field(default_factory=dict)
     """By lane."""
     arrived: dict[int, int] = field(default_factory=dict)
     """By lane, the generation of barrier.cluster in which it has arrived and not waited."""
-    specials: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    left: tuple[tuple[int, LaneEvent | None], ...] = ()
+    """Lanes that could not go on in the end, and the event that they would be; None where they wait inside of one."""
 
     @property
     def alive(self) -> int:
@@ -90,11 +65,11 @@ class CtaState:
     block: Block
     name: str
     warps: list[Warp] = field(default_factory=list)
-    barriers: dict[int, BarrierState] = field(default_factory=dict)
+    barriers: dict[int, ExecutedBarrier] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
-    maps: dict[int, bytes] = field(default_factory=dict)
+    maps: dict[int, MadeMap] = field(default_factory=dict)
     """Tensor maps that are made in shared memory, by address."""
-    named: dict[int, Generation] = field(default_factory=dict)
+    named: dict[int, ThreadsMet] = field(default_factory=dict)
 
     @property
     def threads(self) -> int:
@@ -114,12 +89,12 @@ class ClusterState:
 
     launch: Launch
     ctas: list[CtaState] = field(default_factory=list)
-    meeting: Generation = field(default_factory=Generation)
-    maps: dict[int, bytes] = field(default_factory=dict)
+    meeting: ThreadsMet = field(default_factory=ThreadsMet)
+    maps: dict[int, MadeMap] = field(default_factory=dict)
     """Tensor maps in global memory that the kernel makes, by address."""
     assumed: dict[Assumed, None] = field(default_factory=dict)
     used: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
     """By line, CTA, warp and lane, how many values of an assumption have been used."""
 
-    def barrier(self, at: BarrierAt) -> BarrierState:
-        return self.ctas[at.rank].barriers.setdefault(at.address, BarrierState())
+    def barrier(self, at: BarrierAt) -> ExecutedBarrier:
+        return self.ctas[at.rank].barriers.setdefault(at.address, ExecutedBarrier())

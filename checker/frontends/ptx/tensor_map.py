@@ -107,6 +107,8 @@ ELEMENT_STRIDES = tuple(_Field(416 + 3 * dimension, 3, 1) for dimension in range
 BOX = tuple(_Field(440 + 8 * dimension, 8, 1) for dimension in range(5))
 CORNERS = tuple(_Field(448 + 16 * corner, 16) for corner in range(2))
 PIXELS = _Field(480, 10, 1)
+IGNORED = (_Field(65, 1), _Field(85, 1))
+"""Bits that CuTe DSL sets in the maps that it encodes itself, and by which no copy goes."""
 DRIVERS_BYTES = _Field(512, 32)
 """What the driver takes for the bytes of the box in shared memory. No copy goes by it."""
 DRIVERS_ALIGNMENT = _Field(576, 32)
@@ -126,7 +128,7 @@ def decode(data: bytes) -> TensorMap | None:
     words = int.from_bytes(data, "little")
     rank, im2col = RANK.read(words), IM2COL.read(words)
     element, tf32 = ELEMENT.read(words), TF32_BIT.read(words)
-    known = sum(field.write(0, field.less - 1) for field in KNOWN[im2col])
+    known = sum(field.write(0, field.less - 1) for field in (*KNOWN[im2col], *IGNORED))
     interleave = INTERLEAVE.read(words)
     if words & ((1 << 512) - 1) & ~known or rank > 5 or interleave >= len(SLICES):
         return None

@@ -10,12 +10,14 @@ from typing import TypeAlias
 
 
 class Unknown:
-    """A value that the launch does not determine. line: of the instruction that it comes from; why: in a few words."""
+    """A value that the launch does not determine. line: of the instruction that it comes from; why: in a few words.
+    awaited: others may write it, so that a loop that reads it again may wait for them.
+    """
 
-    __slots__ = ("line", "why")
+    __slots__ = ("awaited", "line", "why")
 
-    def __init__(self, line: int, why: str) -> None:
-        self.line, self.why = line, why
+    def __init__(self, line: int, why: str, awaited: bool = False) -> None:
+        self.line, self.why, self.awaited = line, why, awaited
 
     def __repr__(self) -> str:
         return f"Unknown({self.line}, {self.why!r})"
