@@ -16,7 +16,9 @@ Labels: TypeAlias = dict[str, int | tuple[str, ...]]
 
 
 class Scopes:
-    """types: of each register, whatever its scope; variables: under names that no two of them share."""
+    """types: of each register, whatever its scope; variables: under names that no two of them share. The first scope is
+    that of the parameters, the second the body.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -51,10 +53,10 @@ class Scopes:
         return found
 
     def variable(self, one: PtxVariable) -> None:
-        """Declares one; in an inner scope it is called by its place in the function too."""
+        """Declares one; in inner braces it is called by its place in the function too."""
         if one.name in self.names[-1]:
             raise self.wrong(f"two declarations of {one.name} in one scope", one.line)
-        name = f"{one.name}@{len(self.variables)}" if len(self.names) > 1 else one.name
+        name = f"{one.name}@{len(self.variables)}" if len(self.names) > 2 else one.name
         self.names[-1][one.name] = Symbol(name)
         self.variables.append(one._replace(name=name))
 
