@@ -84,11 +84,13 @@ class _Lift:
             base,
         )
         self.map: MemoryMap = memory_map(done, homes, self.names, base)
+        self.layout = self.map.layout()
+        self.crowded = {region.object: region for found in self.layout.under.values() for region in found}
 
     def kernel(self) -> Kernel:
         programs = [program for role in self.roles for program in self._programs(*role)]
         registers = self.launch.registers or 168
-        kernel = Kernel(self.name, {}, self.map.layout(), tuple(programs), self.cluster, Rules(met=False), registers)
+        kernel = Kernel(self.name, {}, self.layout, tuple(programs), self.cluster, Rules(met=False), registers)
         validate(kernel, annotated=True)
         return kernel
 
@@ -310,7 +312,8 @@ class _Writer:
 
     def _crowded(self, barrier: BarrierAt) -> Access | None:
         """The bytes of a barrier, where a buffer lies in them too."""
-        return None
+        region = self.lift.crowded.get(self.lift.map.barriers[barrier])
+        return None if region is None else region.access(write=True)
 
     def _wait(self, what: Waited) -> tuple[op.Operation, int]:
         name = self.lift.map.barriers[what.barrier]
