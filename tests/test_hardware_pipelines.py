@@ -104,7 +104,7 @@ class Obedient:
                 rows = changed(rows, role, event, names, **changes)
             tapes.append(rows)
             outputs.append(output_of(plan, run))
-        return pipelines.Launch(tuple(tapes), (self.errors,) * runs, outputs, self.cost)
+        return pipelines.PipelineLaunch(tuple(tapes), (self.errors,) * runs, outputs, self.cost)
 
     def wrong(self, launch):
         return [bool(one) for one in launch.errors]

@@ -128,7 +128,9 @@ def log(parser: argparse.ArgumentParser) -> None:
 def ptx(parser: argparse.ArgumentParser) -> None:
     """A launch of a kernel that is given as PTX."""
     parser.add_argument("file", metavar="KERNEL.ptx")
-    parser.add_argument("--launch", required=True, metavar="LAUNCH.json", help="grid, block, parameters: see docs/ptx.md")
+    parser.add_argument(
+        "--launch", required=True, metavar="LAUNCH.json", help="grid, block, parameters: see docs/ptx_launch.md"
+    )
     parser.add_argument("--kernel", default="", metavar="NAME", help="the .entry, where the file has several")
     add_common(parser)
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 from sm90_verify.engines.check import check
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.table import DEFAULT
-from sm90_verify.frontends.ptx.execute import Execution, code_of
+from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
-from sm90_verify.frontends.ptx.launch import Block, Launch, read_launch
+from sm90_verify.frontends.ptx.launch import Block, Launch
+from sm90_verify.frontends.ptx.launch_file import read_launch
 from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.read import entry_of, read_module
@@ -28,12 +29,12 @@ TRACE_SECONDS = 1.0
 """For a shorter schedule of a violation."""
 
 
-class Case(NamedTuple):
-    """Clusters whose warps do the same. first: the CTAs of the first of them; count: how many there are."""
+class LaunchCase(NamedTuple):
+    """Clusters whose warps do the same. first: the CTAs of the first of them; clusters: how many there are."""
 
     first: tuple[Block, ...]
-    count: int
-    execution: Execution
+    clusters: int
+    execution: ClusterRun
 
 
 def check_ptx(
@@ -49,7 +50,7 @@ def check_ptx(
     reduced: bool = True,
     progress: Told | None = None,
 ) -> Result:
-    """Decides a launch of a kernel. path: of the PTX; launch: a launch, or the path of a launch file (docs/ptx.md);
+    """Decides a launch of a kernel. path: of the PTX; launch: a launch, or the path of a file (docs/ptx_launch.md);
     kernel: the name of an .entry, where the file has several. The other arguments are those of `check`.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
@@ -97,7 +98,9 @@ def check_ptx(
     result = _together(results)
     notes = (*_counted(cases, told), *(_said(one) for one in _assumed(cases)), *result.notes)
     seconds = time.perf_counter() - start
-    return replace(result, parameters=parameters, shown=tuple(parameters), scope=_scope(told), notes=notes, seconds=seconds)
+    return replace(
+        result, parameters=parameters, shown=tuple(parameters), scope=_scope(told), notes=notes, seconds=seconds
+    )
 
 
 def _of_a_hang(result: Result, stuck: Source) -> Result:
@@ -114,19 +117,19 @@ def _of_a_hang(result: Result, stuck: Source) -> Result:
     return replace(result, findings=findings)
 
 
-def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effort) -> list[Case]:
+def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effort) -> list[LaunchCase]:
     """The cases of a launch: every cluster is executed."""
     code, addresses = code_of(module, function, launch)
-    found: dict[object, Case] = {}
+    found: dict[object, LaunchCase] = {}
     for blocks in launch.clusters():
-        execution = Execution(code, addresses, launch, blocks, effort.tick)
+        execution = ClusterRun(code, addresses, launch, blocks, effort.tick)
         execution.run()
         key = tuple(tuple(warp.events) for cta in execution.cluster.ctas for warp in cta.warps)
         known = found.get(key)
         if known is None:
-            found[key] = Case(blocks, 1, execution)
+            found[key] = LaunchCase(blocks, 1, execution)
         else:
-            found[key] = known._replace(count=known.count + 1)
+            found[key] = known._replace(clusters=known.clusters + 1)
     return list(found.values())
 
 
@@ -159,13 +162,13 @@ def _together(results: Sequence[Result]) -> Result:
     )
 
 
-def _counted(cases: Sequence[Case], launch: Launch) -> list[str]:
+def _counted(cases: Sequence[LaunchCase], launch: Launch) -> list[str]:
     """How many clusters stand for how many."""
-    total = sum(case.count for case in cases)
+    total = sum(case.clusters for case in cases)
     if total == len(cases) == 1:
         return []
     what = "CTAs" if launch.cluster_size == 1 else "clusters"
-    parts = [f"{_block(case.first[0])} stands for {case.count}" for case in cases[:8]]
+    parts = [f"{_block(case.first[0])} stands for {case.clusters}" for case in cases[:8]]
     more = ", …" if len(cases) > 8 else ""
     return [f"{total} {what}, {len(cases)} of them different: {', '.join(parts)}{more}"]
 
@@ -174,7 +177,7 @@ def _block(block: Block) -> str:
     return f"({', '.join(map(str, block))})"
 
 
-def _assumed(cases: Sequence[Case]) -> list[Assumed]:
+def _assumed(cases: Sequence[LaunchCase]) -> list[Assumed]:
     return list(dict.fromkeys(one for case in cases for one in case.execution.cluster.assumed))
 
 

@@ -103,9 +103,7 @@ class Bystander:
         ages = max((len(spot.held.mma) for spot in self.spots), default=0)
         found = [_places([spot.held.fresh_mma for spot in self.spots])]
         for age in range(1, ages + 1):
-            found.append(
-                _places([spot.held.mma[-age] if len(spot.held.mma) >= age else () for spot in self.spots])
-            )
+            found.append(_places([spot.held.mma[-age] if len(spot.held.mma) >= age else () for spot in self.spots]))
         return found
 
     @cached_property

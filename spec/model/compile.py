@@ -19,6 +19,7 @@ from sm90_verify.spec.model.flow import (
     kind_of,
     meeting_of,
     next_waits,
+    only_looks,
     parity_of,
     soon,
     threads_of_warp,
@@ -74,10 +75,11 @@ class _Compiler:
         self.signals = Signals(self.v)
         self.causality = Causality(self.v) if is_needed(kernel) else None
         self.closed = closed_meetings(kernel.programs)
-        self.exited = {home: self._exited(home, THREADS_WIDTH) for home in self._homes()}
+        homes = dict.fromkeys(program.home for program in kernel.programs)
+        self.exited = {home: self._exited(home, THREADS_WIDTH) for home in homes}
         self.gone = {
             home: all_of(in_locations(self.v.counters[p.name], final_nodes(p)) for p in self._at_home(home))
-            for home in self._homes()
+            for home in homes
         }
         seen = {p.name: self._bystander(p) for p in kernel.programs}
         for name, others in self.v.warpgroups.others.items():
@@ -204,14 +206,11 @@ class _Compiler:
                     (*way.updates, *order),
                     checks,
                     node.source,
-                    fails=_only_looks(node.operation, way),
+                    fails=only_looks(node.operation, way.answer),
                     kind=way.kind,
                     answer=way.answer,
                 )
             )
-
-    def _homes(self) -> dict[str, None]:
-        return dict.fromkeys(program.home for program in self.programs)
 
     def _at_home(self, home: str) -> list[Program]:
         """The programs of a CTA, or of a whole cluster, by what its names begin with."""
@@ -349,8 +348,3 @@ class _Compiler:
                 done = done & (arrived[program.name] != ARRIVED)
             total = total + where(done, Lit(program.me.threads, width), Lit(0, width))
         return total
-
-
-def _only_looks(operation: op.Operation | None, way: Way) -> bool:
-    """It fails a test, or loads a word."""
-    return isinstance(operation, op.WordLoad) or (isinstance(operation, op.Wait) and way.answer is False)

@@ -283,3 +283,8 @@ def arrivals_ahead(program: Program) -> list[list[str]]:
                 own[index].update(dict.fromkeys(missing))
                 changed |= bool(missing)
     return [list(names) for names in own]
+
+
+def only_looks(operation: op.Operation | None, answer: Hashable) -> bool:
+    """It fails a test, or loads a word."""
+    return isinstance(operation, op.WordLoad) or (isinstance(operation, op.Wait) and answer is False)

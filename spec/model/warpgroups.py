@@ -1,5 +1,5 @@
-"""wgmma by a warpgroup whose warps are programs of their own (PTX ISA 9.7.15): they issue each group of wgmmas together,
-and it is over for all of them at once.
+"""wgmma by a warpgroup whose warps are programs of their own (PTX ISA 9.7.15): they issue each group of wgmmas
+together, and it is over for all of them at once.
 
 By program there is a variable: how many groups it has committed that nobody has waited for. A group is complete when
 all warps have issued it, and not before; so a program waits until the others have committed as many, less those that it

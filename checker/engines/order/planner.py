@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
-from typing import Literal, assert_never
+from typing import assert_never
 
 from sm90_verify.engines.order.decisions import asked_ahead, decided_by, decisions_of, unequal
+from sm90_verify.engines.order.joint import joins, part_in_a_loop
 from sm90_verify.engines.order.plan import BarrierUse, Left, MeetingUse, Move, Numbers, Plan, Use, has_cycle
 from sm90_verify.engines.order.settled import settle, unsettled
 from sm90_verify.spec.model.barrier_bytes import barriers_under
@@ -24,21 +25,11 @@ TAKEN = "taken"
 """Marks the bytes that copies are taken from, apart from the same bytes where they are read or written."""
 
 
-def _in_a_loop(programs: tuple[Program, ...]) -> str:
-    """Where a warpgroup whose warps are programs of their own comes back to a wgmma; "" if none does."""
-    together = warpgroups_of(programs)
-    for program in programs:
-        for index, node in enumerate(program.nodes):
-            if program.name in together and any(target <= index for target in node.successors.values()):
-                return f"{program.name} is a part of a warpgroup, and has a loop ({node.source})"
-    return ""
-
-
 def refusal(programs: tuple[Program, ...]) -> str:
     """Why one run says nothing about the others: control flow that depends on the schedule; "" if there is none."""
     if (unfollowed := _unfollowed(programs)) is not None:
         return f"st.async writes {unfollowed}, which is accessed through the async proxy: the fence is not followed"
-    if (loop := _in_a_loop(programs)):
+    if loop := part_in_a_loop(programs):
         return loop
     for program in programs:
         for node in program.nodes:
@@ -224,7 +215,7 @@ class _Planner:
         if "accesses" in move.shows:
             move.unfenced = tuple({self._region(access): None for access in then.unfenced})
         if self.joint[program.name]:
-            move.joins = _joins(operation)
+            move.joins = joins(operation)
         if held.tracks:
             move.loosens = self._missing(then.unordered, held.unordered)
             move.tightens = self._missing(held.unordered, then.unordered)
@@ -336,13 +327,6 @@ class _Planner:
 
 def _wants(effects: Effects) -> tuple[tuple[Access, Hashable], ...]:
     return tuple((access, tag) for access, tag in effects.expected if tag is not None)
-
-
-def _joins(operation: op.Operation) -> Literal["", "begins", "commits", "waits"]:
-    effects = effects_of(operation)
-    if effects.joins is not None:
-        return "commits" if effects.commits is not None else "waits"
-    return "begins" if effects.lasting("mma_group") else ""
 
 
 def _signal(signal: op.Signal) -> tuple[str, int, op.Signal]:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
-from sm90_verify.frontends.ptx.on_copies import on_async_store, on_cp, on_fence, on_tensormap, on_wgmma
+from sm90_verify.frontends.ptx.on_copies import on_async_store, on_cp
+from sm90_verify.frontends.ptx.on_fences import on_fence
+from sm90_verify.frontends.ptx.on_lanes import on_elect, on_match, on_redux, on_shfl, on_vote
 from sm90_verify.frontends.ptx.on_mbarriers import on_mbarrier
 from sm90_verify.frontends.ptx.on_memory import on_access, on_matrices
+from sm90_verify.frontends.ptx.on_tensormaps import on_tensormap
 from sm90_verify.frontends.ptx.on_threads import (
     on_bar,
-    on_elect,
     on_griddepcontrol,
-    on_match,
-    on_redux,
     on_setmaxnreg,
-    on_shfl,
-    on_vote,
 )
+from sm90_verify.frontends.ptx.on_wgmma import on_wgmma
 
 HANDLERS: Mapping[str, Callable[[Binding], Handler]] = {
     "mbarrier": on_mbarrier,

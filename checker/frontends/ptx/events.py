@@ -21,7 +21,7 @@ class Initialised(NamedTuple):
     """mbarrier.init"""
 
     barrier: BarrierAt
-    count: int
+    arrivals: int
 
 
 class Invalidated(NamedTuple):
@@ -31,12 +31,10 @@ class Invalidated(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """mbarrier.arrive by each lane; expect: bytes that each expects, None without .expect_tx. cluster: by an address
-    of .shared::cluster.
-    """
+    """mbarrier.arrive by each lane. arrivals: of each; expect: bytes that each expects, None without .expect_tx."""
 
     barrier: BarrierAt
-    count: int
+    arrivals: int
     expect: int | None
     kind: ArriveKind
     sem: ArriveSem
@@ -118,8 +116,9 @@ class StoredAsync(NamedTuple):
 
 class LanesAccessed(NamedTuple):
     """ld, st, ldmatrix, stmatrix, atom or red on shared memory. rank: of the CTA. addresses: by lane, -1 of those that
-    do not take part. size: bytes of each. matrices: of ldmatrix and stmatrix, how many; transposed: with .trans. value:
-    what is written, if that is known and the same for all lanes. scope: of an atomic or strong access, "" of a weak one.
+    do not take part. size: bytes of each. matrices: of ldmatrix and stmatrix, how many; transposed: with .trans.
+    value: what is written, if that is known and the same for all lanes. scope: of an atomic or strong access, "" of a
+    weak one.
     """
 
     rank: int
@@ -199,8 +198,8 @@ class ClusterWaited(NamedTuple):
 
 
 class LanesMet(NamedTuple):
-    """An instruction at which lanes meet. orders: memory, too (bar.warp.sync). members: where not all of them have come,
-    those that must; else 0.
+    """An instruction at which lanes meet. orders: memory, too (bar.warp.sync). members: those that must, where not all
+    of them have come; else 0.
     """
 
     orders: bool
@@ -248,7 +247,7 @@ What: TypeAlias = (
 )
 
 
-class Event(NamedTuple):
+class LaneEvent(NamedTuple):
     """number: of the instruction in its function. mask: the lanes that took part. what: all that it did."""
 
     number: int

@@ -1,4 +1,4 @@
-"""One run of a cluster: every warp goes on until it has to wait, then the next, until all have exited or none can go on.
+"""One run of a cluster: every warp goes on until it has to wait, then the next, until all have exited or none can.
 
 What a kernel computes is followed exactly where it matters for its synchronisation; copies land as soon as they are
 issued. Lanes that part at a branch go on one part at a time, the part that is behind first, and join where they meet.
@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from sm90_verify.frontends.ptx.code import Code, Specials, compiled
 from sm90_verify.frontends.ptx.dispatch import handler_of
-from sm90_verify.frontends.ptx.events import Event, LanesMet
+from sm90_verify.frontends.ptx.events import LaneEvent, LanesMet
 from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Function, Guard, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.on_threads import members, must_meet
-from sm90_verify.frontends.ptx.operands import Indices, Reader, Undetermined, depends
+from sm90_verify.frontends.ptx.operands import Indices, OperandReader, Undetermined, depends
 from sm90_verify.frontends.ptx.spaces import (
     SHARED_BEGINS,
     WINDOWS,
@@ -63,8 +63,8 @@ class Addresses:
         size = self.dynamic - SHARED_BEGINS + launch.dynamic_shared
         if size > SHARED_OF_CTA:
             raise SpecError(
-                f"{launch.path}: dynamic_shared: {launch.dynamic_shared} bytes after {self.static} static ones: a CTA has "
-                f"{SHARED_OF_CTA}"
+                f"{launch.path}: dynamic_shared: {launch.dynamic_shared} bytes after {self.static} static ones: "
+                f"a CTA has {SHARED_OF_CTA}"
             )
         self.found.update((one.name, one.offset) for one in function.parameters)
         for one in (*module.variables, *function.variables):
@@ -97,7 +97,7 @@ def code_of(module: PtxModule, function: Function, launch: Launch) -> tuple[Code
     return compiled(function, module.path, addresses, environment), addresses
 
 
-class Execution:
+class ClusterRun:
     """Executes one cluster of a launch."""
 
     def __init__(self, code: Code, addresses: Addresses, launch: Launch, blocks: tuple[Block, ...], tick: Tick) -> None:
@@ -255,14 +255,14 @@ class Execution:
         return ways[1] if back[0] else ways[0]
 
     def _specials(self, warp: Warp, fragment: Fragment) -> Specials:
-        return lambda name: special(self, warp, fragment, name)
+        return lambda name: special(self.launch, self.addresses.static, warp, fragment, name)
 
     def _targets(self, fragment: Fragment, number: int, taken: Indices) -> dict[int, list[int]]:
         """By block, or -1 for the end, the lanes that go there."""
         one = self.code.function.code[number]
         lanes = [fragment.lanes[index] for index in taken]
         if one.opcode == "brx":
-            reader = Reader(self.code, number, self.addresses)
+            reader = OperandReader(self.code, number, self.addresses)
             value = reader.get(one.operands[0])(fragment)
             found: dict[int, list[int]] = {}
             for (index,), some in reader.by_value(taken, (value, "the index")):
@@ -310,13 +310,13 @@ class Execution:
             return True
         meeting = self.meeting[number]
         if meeting is not None and (mask := meeting(warp, fragment)) & ~fragment.mask_at(lanes):
-            fragment.waits, fragment.stands_at = True, Event(number, fragment.mask_at(lanes), LanesMet(False, mask))
+            fragment.waits, fragment.stands_at = True, LaneEvent(number, fragment.mask_at(lanes), LanesMet(False, mask))
             return False
         return handler(warp, fragment, lanes)
 
     def _bind(self, number: int) -> Handler:
         one = self.code.function.code[number]
-        bound = Binding(self.code, number, self.cluster, Reader(self.code, number, self.addresses), self._spins)
+        bound = Binding(self.code, number, self.cluster, OperandReader(self.code, number, self.addresses), self._spins)
         self.meeting[number] = members(bound) if must_meet(one.modifiers, one.opcode) else None
         self.handlers[number] = handler_of(bound)
         return self.handlers[number]
@@ -333,9 +333,9 @@ class Execution:
 
 def execute(
     module: PtxModule, function: Function, launch: Launch, blocks: tuple[Block, ...], tick: Tick = unheard
-) -> Execution:
+) -> ClusterRun:
     """A run of one cluster of a launch. Raises SpecError, or what the tick raises."""
     code, addresses = code_of(module, function, launch)
-    execution = Execution(code, addresses, launch, blocks, tick)
+    execution = ClusterRun(code, addresses, launch, blocks, tick)
     execution.run()
     return execution

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from sm90_verify.frontends.ptx.events import Event
+from sm90_verify.frontends.ptx.events import LaneEvent
 from sm90_verify.frontends.ptx.values import One, Unknown, Value, lane, together
 
 UNWRITTEN = Unknown(0, "a register that was never written")
@@ -16,8 +16,9 @@ UNWRITTEN = Unknown(0, "a register that was never written")
 class Fragment:
     """lanes: in order. registers: by slot; a tuple has a value for each of `lanes`. block, step: where it is.
 
-    entered: its state of a barrier of threads that it waits inside. waits: it could not go on when it was tried last;
-    stands_at: the event that it would be, with its lanes, None where that is one already. mask: a bit for each lane; places: of all lanes.
+    entered: its generation of a barrier of threads that it waits inside. waits: it could not go on when it was tried
+    last; stands_at: the event that it would be, None where that is one already. mask: a bit for each lane; places: of
+    all lanes.
     """
 
     lanes: tuple[int, ...]
@@ -26,7 +27,7 @@ class Fragment:
     step: int = 0
     entered: int = -1
     waits: bool = False
-    stands_at: Event | None = None
+    stands_at: LaneEvent | None = None
     mask: int = 0
     places: tuple[int, ...] = ()
 

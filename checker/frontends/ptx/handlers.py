@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sm90_verify.frontends.ptx.code import Code
-from sm90_verify.frontends.ptx.events import BarrierAt, Event, What
+from sm90_verify.frontends.ptx.events import BarrierAt, LaneEvent, What
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.instruction import Operand, PtxInstruction, Register
-from sm90_verify.frontends.ptx.operands import Indices, Reader
+from sm90_verify.frontends.ptx.operands import Indices, OperandReader
 from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT
 from sm90_verify.frontends.ptx.state import Assumed, ClusterState, Warp
 from sm90_verify.frontends.ptx.values import One, Value, lane, together
@@ -27,7 +27,7 @@ class Binding:
     code: Code
     number: int
     cluster: ClusterState
-    reader: Reader
+    reader: OperandReader
     spins: Callable[[Warp, Fragment, int], bool]
     """Whether lanes that get the answer no at an instruction come back to it, and do nothing else."""
 
@@ -41,7 +41,7 @@ class Binding:
 
     def note(self, warp: Warp, fragment: Fragment, lanes: Indices, what: What) -> None:
         """An event of these lanes."""
-        warp.events.append(Event(self.number, fragment.mask_at(lanes), what))
+        warp.events.append(LaneEvent(self.number, fragment.mask_at(lanes), what))
 
     def write(self, fragment: Fragment, operand: Operand, lanes: Indices, value: Value) -> None:
         """A result: one for all, or one for each of the lanes, in their order."""

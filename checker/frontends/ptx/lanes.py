@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sm90_verify.frontends.ptx.events import Event, LanesAccessed, LanesMet, Peeked
+from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet, Peeked
 from sm90_verify.frontends.ptx.footprints import Ranges, accessed, matrices, merged, of_lane
 
-ALL = (1 << 32) - 1
+WHOLE_WARP = (1 << 32) - 1
 
 
 def footprint_of(what: LanesAccessed, mask: int) -> Ranges | None:
     """The bytes that lanes of a mask access; None if that is not known."""
     if not what.matrices:
         return accessed((at for lane, at in enumerate(what.addresses) if at >= 0 and mask >> lane & 1), what.size)
-    if mask == ALL:
+    if mask == WHOLE_WARP:
         return matrices(what.addresses, what.matrices)
     pieces: list[tuple[int, int]] = []
     for lane in range(32):
@@ -35,14 +35,14 @@ class Class(NamedTuple):
     """mask: its lanes; events: those in which they take part, in order, with the places of them among all events."""
 
     mask: int
-    events: tuple[tuple[int, Event], ...]
+    events: tuple[tuple[int, LaneEvent], ...]
 
     @property
     def threads(self) -> int:
         return self.mask.bit_count()
 
 
-def classes_of(events: Sequence[Event], alive: int) -> tuple[Class, ...]:
+def classes_of(events: Sequence[LaneEvent], alive: int) -> tuple[Class, ...]:
     """The classes of a warp that do anything, the one with the lowest lane first. alive: the lanes that there are.
 
     Meetings are kept where classes have something to wait for: a class has done something since the last one.
@@ -66,12 +66,12 @@ def classes_of(events: Sequence[Event], alive: int) -> tuple[Class, ...]:
     )
 
 
-def _acts(one: Event) -> bool:
+def _acts(one: LaneEvent) -> bool:
     """It is more than a peek, or than a meeting to which all have come."""
     return not isinstance(one.what, LanesMet | Peeked) or (isinstance(one.what, LanesMet) and one.what.members != 0)
 
 
-def _parts(events: Sequence[Event], alive: int) -> list[int]:
+def _parts(events: Sequence[LaneEvent], alive: int) -> list[int]:
     """Lanes that take part in the same events."""
     parts = [alive]
     for mask in dict.fromkeys(one.mask for one in events if _acts(one)):
@@ -82,7 +82,7 @@ def _parts(events: Sequence[Event], alive: int) -> list[int]:
     return sorted(parts, key=lambda part: part & -part)
 
 
-def _meetings(events: Sequence[Event], acting: int) -> frozenset[int]:
+def _meetings(events: Sequence[LaneEvent], acting: int) -> frozenset[int]:
     """The meetings of several classes before which one of these has acted since they met last."""
     kept: list[int] = []
     dirty = False

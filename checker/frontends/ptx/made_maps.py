@@ -1,4 +1,4 @@
-"""Tensor maps that a kernel makes: 128 bytes of which those bits are known that stores and tensormap.replace have set."""
+"""Tensor maps that a kernel makes: 128 bytes, of which those bits are known that the kernel has set."""
 
 from __future__ import annotations
 

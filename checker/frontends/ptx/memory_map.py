@@ -65,6 +65,13 @@ class MemoryMap:
             for start, stop in some:
                 yield Access(name, "shared", start, stop, write, "async" if asynchronous else "generic", rank)
 
+    def crowded(self, at: BarrierAt) -> Access | None:
+        """The write of a barrier's bytes, where a buffer lies in them too."""
+        stop = at.address + MBARRIER_BYTES
+        if not any(one.start < stop and at.address < one.stop for one in self.buffers[at.rank]):
+            return None
+        return Access(self.barriers[at], "shared", at.address, stop, True, "generic", at.rank)
+
     def layout(self) -> Layout:
         """As a layout, in which nothing is initialised before the kernel begins."""
         regions = [
@@ -124,7 +131,7 @@ def _buffers(
     barriers: Sequence[int],
 ) -> Iterator[Buffer]:
     bounds = _overlapping(copied)
-    rest = _without(merged(one for ranges in touched for one in ranges), bounds)
+    rest = _without(merged(piece for ranges in touched for piece in ranges), bounds)
     plain = [Buffer("", start, stop, {}) for start, stop in sorted((*bounds, *rest))]
     inside: dict[tuple[int, int], dict[Ranges, None]] = {}
     multiplied: dict[Ranges, None] = {}

@@ -1,7 +1,7 @@
 """Names for what a kernel has in shared memory: rings of barriers by what they are for, and the stages of buffers.
 
-A barrier that copies signal is `full`. One that the issuers of these copies wait for is `empty`; any other is `order` if
-only its waiters arrive there, and `bar` otherwise. Barriers of one use that lie side by side are the slots of a ring.
+A barrier that copies signal is `full`. One that the issuers of these copies wait for is `empty`; any other is `order`
+if only its waiters arrive there, and `bar` otherwise. Barriers of one use side by side are the slots of a ring.
 Buffers are called a, b, … by the ring that tells when they are filled, and `out` if they are only copied out of.
 """
 
@@ -28,7 +28,7 @@ from sm90_verify.spec.ptx.limits import MBARRIER_BYTES
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-class Did(NamedTuple):
+class Doing(NamedTuple):
     """Something that a role of a CTA did. role: without what names of its CTA begin with."""
 
     role: str
@@ -56,12 +56,12 @@ class _Use:
         )
 
 
-class Ring(NamedTuple):
+class BarrierRing(NamedTuple):
     """Barriers of one use. name: without the slot; addresses: of its slots, in order."""
 
     name: str
     addresses: tuple[int, ...]
-    count: int
+    arrivals: int
     waiters: tuple[str, ...]
     arrivers: tuple[str, ...]
 
@@ -74,7 +74,7 @@ class Ring(NamedTuple):
 class Names:
     """rings: of mbarriers, by address in every CTA. buffers: by (start, stop) of a buffer."""
 
-    rings: tuple[Ring, ...]
+    rings: tuple[BarrierRing, ...]
     buffers: Mapping[tuple[int, int], str]
 
     def barrier(self, address: int) -> str:
@@ -82,7 +82,7 @@ class Names:
         return next(ring.slot(address) for ring in self.rings if address in ring.addresses)
 
 
-def names_of(done: Iterable[Did], base: int) -> Names:
+def names_of(done: Iterable[Doing], base: int) -> Names:
     """The names, from all that was done. base: the address that others count from."""
     once = dict.fromkeys(done)
     uses: dict[int, _Use] = {}
@@ -92,7 +92,7 @@ def names_of(done: Iterable[Did], base: int) -> Names:
     return Names(rings, _buffers(once, rings, base))
 
 
-def _note(uses: dict[int, _Use], one: Did) -> None:
+def _note(uses: dict[int, _Use], one: Doing) -> None:
     def use(at: BarrierAt) -> _Use:
         return uses.setdefault(at.address, _Use())
 
@@ -113,7 +113,7 @@ def _note(uses: dict[int, _Use], one: Did) -> None:
             pass
 
 
-def _rings(uses: Mapping[int, _Use]) -> tuple[Ring, ...]:
+def _rings(uses: Mapping[int, _Use]) -> tuple[BarrierRing, ...]:
     groups: list[list[int]] = []
     for address in sorted(uses):
         last = groups[-1] if groups else []
@@ -129,7 +129,7 @@ def _rings(uses: Mapping[int, _Use]) -> tuple[Ring, ...]:
         kind = _kind(use, issuers)
         number = numbers[kind] = numbers.get(kind, 0) + 1
         name = kind if number == 1 else f"{kind}{number}"
-        found.append(Ring(name, tuple(addresses), use.count, tuple(use.waiters), tuple(use.arrivers)))
+        found.append(BarrierRing(name, tuple(addresses), use.count, tuple(use.waiters), tuple(use.arrivers)))
     return tuple(found)
 
 
@@ -141,28 +141,27 @@ def _kind(use: _Use, issuers: set[str]) -> str:
     return "order" if use.waiters and set(use.waiters) == set(use.arrivers) else "bar"
 
 
-def _buffers(done: Iterable[Did], rings: Sequence[Ring], base: int) -> dict[tuple[int, int], str]:
+def _buffers(done: Iterable[Doing], rings: Sequence[BarrierRing], base: int) -> dict[tuple[int, int], str]:
     """By what fills them: for each ring and slot, in the order of their addresses."""
     filled: dict[int, dict[int, dict[tuple[int, int], None]]] = {}
     emptied: dict[tuple[int, int], None] = {}
     for one in done:
         if isinstance(one.what, CopiedIn) and one.what.ranges:
             address = one.what.barriers[0].address
-            number, ring = next((number, ring) for number, ring in enumerate(rings) if address in ring.addresses)
-            slots = filled.setdefault(number, {}).setdefault(ring.addresses.index(address), {})
-            slots[one.what.ranges[0][0], one.what.ranges[-1][1]] = None
+            number = next(number for number, ring in enumerate(rings) if address in ring.addresses)
+            of_slot = filled.setdefault(number, {}).setdefault(rings[number].addresses.index(address), {})
+            of_slot[one.what.ranges[0][0], one.what.ranges[-1][1]] = None
         elif isinstance(one.what, CopiedOut) and one.what.ranges:
             emptied[one.what.ranges[0][0], one.what.ranges[-1][1]] = None
     found: dict[tuple[int, int], str] = {}
     letter = 0
     for number, slots in sorted(filled.items()):
         several = len(rings[number].addresses) > 1
-        most = max(map(len, slots.values()))
         for slot, some in slots.items():
             for place, where in enumerate(sorted(some)):
                 name = LETTERS[letter + place] if letter + place < len(LETTERS) else f"t{letter + place}"
                 found.setdefault(where, f"{name}[{slot}]" if several else name)
-        letter += most
+        letter += max(map(len, slots.values()))
     rest = [one for one in sorted(emptied) if one not in found]
     for place, where in enumerate(rest):
         found[where] = f"out[{place}]" if len(rest) > 1 else "out"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Sequence
 
 from sm90_verify.frontends.ptx import footprints
 from sm90_verify.frontends.ptx.events import (
@@ -10,19 +10,13 @@ from sm90_verify.frontends.ptx.events import (
     BarrierAt,
     CopiedIn,
     CopiedOut,
-    Fenced,
-    Grouped,
-    MapFenced,
-    MemoryFenced,
-    Multiplied,
     StoredAsync,
     Triggered,
 )
-from sm90_verify.frontends.ptx.footprints import Ranges
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import AddressOperand, Immediate, Operand, Vector
-from sm90_verify.frontends.ptx.made_maps import MadeMap
+from sm90_verify.frontends.ptx.on_fences import group
 from sm90_verify.frontends.ptx.on_mbarriers import do
 from sm90_verify.frontends.ptx.operands import Getter, Indices, Undetermined
 from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, WINDOWS, space_of
@@ -30,8 +24,6 @@ from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.frontends.ptx.tensor_map import MAP_BYTES, TensorMap, decode
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.memory import Scope
-from sm90_verify.spec.ptx.memory_operations import GroupKind
 
 
 def on_cp(bound: Binding) -> Handler:
@@ -42,9 +34,9 @@ def on_cp(bound: Binding) -> Handler:
     if "bulk" not in words:
         return _cp_async(bound)
     if "commit_group" in words:
-        return _group(bound, "bulk_commit")
+        return group(bound, "bulk_commit")
     if "wait_group" in words:
-        return _group(bound, "bulk_wait_read" if "read" in words else "bulk_wait")
+        return group(bound, "bulk_wait_read" if "read" in words else "bulk_wait")
     if "tensor" in words:
         return _tensor_in(bound) if "mbarrier::complete_tx::bytes" in words else _tensor_out(bound)
     return _bulk_in(bound) if "mbarrier::complete_tx::bytes" in words else _bulk_out(bound)
@@ -120,8 +112,8 @@ def _barriers(
     return tuple(BarrierAt(rank, at.address) for rank in ranks) if multicast else (at,)
 
 
-def _mask(bound: Binding, operands: list[Operand]) -> Getter | None:
-    return bound.reader.get(operands.pop(0), 16) if bound.has("multicast::cluster") else None
+def _mask(bound: Binding, operands: Sequence[Operand]) -> Getter | None:
+    return bound.reader.get(operands[0], 16) if bound.has("multicast::cluster") else None
 
 
 def _tensor_in(bound: Binding) -> Handler:
@@ -223,30 +215,17 @@ def _bulk_out(bound: Binding) -> Handler:
     return run
 
 
-def _group(bound: Binding, kind: GroupKind) -> Handler:
-    number = bound.one.operands[0] if bound.one.operands else Immediate(0)
-    if not isinstance(number, Immediate):
-        raise bound.unknown_form()
-    what = Grouped(kind, number.value)
-
-    def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-        bound.note(warp, fragment, lanes, what)
-        return True
-
-    return run
-
-
 # ---------------------------------------------------------------- cp.async, st.async
 
 
 def _cp_async(bound: Binding) -> Handler:
     words = bound.one.modifiers
     if "commit_group" in words:
-        return _group(bound, "cp_commit")
+        return group(bound, "cp_commit")
     if "wait_group" in words:
-        return _group(bound, "cp_wait")
+        return group(bound, "cp_wait")
     if "wait_all" in words:
-        return _group(bound, "cp_wait_all")
+        return group(bound, "cp_wait_all")
     if "mbarrier" in words:
         address = bound.reader.shared(bound.one.operands[0])
         noinc = "noinc" in words
@@ -299,156 +278,6 @@ def on_async_store(bound: Binding) -> Handler:
             for index in some:
                 do(bound, at, op.Transaction("", -length))
                 bound.note(warp, fragment, [index], StoredAsync(rank, ranges, at, length, one.opcode == "red"))
-        return True
-
-    return run
-
-
-# ---------------------------------------------------------------- fences
-
-
-def on_fence(bound: Binding) -> Handler:
-    """fence and membar"""
-    words = bound.one.modifiers
-    scope: Scope = next((word for word in words if word in get_args(Scope)), "gpu")  # type: ignore[assignment]
-    if "mbarrier_init" in words:
-        return _noting(bound, Fenced("mbarrier_init"))
-    if bound.one.opcode == "membar":
-        wide: Scope = {"cta": "cta", "gl": "gpu", "sys": "sys"}.get(words[0], "gpu")  # type: ignore[assignment]
-        return _noting(bound, MemoryFenced("sc", wide)) if words[0] != "proxy" else _proxy(bound)
-    if words[:1] == ("proxy",):
-        return _proxy(bound)
-    kind: Literal["acq_rel", "sc"] = "sc" if "sc" in words else "acq_rel"
-    return _noting(bound, MemoryFenced(kind, scope))
-
-
-def _proxy(bound: Binding) -> Handler:
-    words = bound.one.modifiers
-    if any(word.startswith("tensormap") for word in words):
-        if "release" in words:
-            return _noting(bound, MapFenced("release", _scope(words), 0))
-        address = bound.reader.get(bound.one.operands[0], 64)
-
-        def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-            for (where,), some in bound.reader.by_value(lanes, (address(fragment), "the tensor map")):
-                bound.note(warp, fragment, some, MapFenced("acquire", _scope(words), where))
-            return True
-
-        return run
-    if any(word.startswith("async") for word in words):
-        only_global = "async.global" in ".".join(words)
-        return (lambda warp, fragment, lanes: True) if only_global else _noting(bound, Fenced("proxy_async"))
-    return lambda warp, fragment, lanes: True
-
-
-def _scope(words: tuple[str, ...]) -> Scope:
-    return next((word for word in words if word in get_args(Scope)), "gpu")  # type: ignore[return-value]
-
-
-def _noting(bound: Binding, what: Fenced | MemoryFenced | MapFenced) -> Handler:
-    def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-        bound.note(warp, fragment, lanes, what)
-        return True
-
-    return run
-
-
-# ---------------------------------------------------------------- tensor maps that the kernel makes
-
-
-def on_tensormap(bound: Binding) -> Handler:
-    """tensormap.replace and tensormap.cp_fenceproxy"""
-    return _replace(bound) if bound.has("replace") else _copy_map(bound)
-
-
-def _replace(bound: Binding) -> Handler:
-    one, words = bound.one, bound.one.modifiers
-    field = words[2]
-    in_shared = any(word.startswith("shared") for word in words)
-    address = bound.reader.get(one.operands[0], 64)
-    ordinal = one.operands[1] if len(one.operands) == 3 else Immediate(0)
-    if not isinstance(ordinal, Immediate):
-        raise bound.unknown_form()
-    dimension = ordinal.value
-    value = bound.reader.get(one.operands[-1], 64)
-
-    def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-        given = value(fragment)
-        for (where,), some in bound.reader.by_value(lanes, (address(fragment), "the tensor map")):
-            place = where & OFFSET if in_shared else where
-            maps = warp.cta.maps if in_shared else bound.cluster.maps
-            before = maps.get(place)
-            if before is None:
-                before = MadeMap.of_memory(warp.cta.memory, place) if in_shared else MadeMap()
-            after = before.replaced(field, given if isinstance(given, int) else None, dimension)
-            if after is None:
-                raise SpecError(f"{one.name}: {field} {given} is not known for sm_90", bound.reader.source)
-            maps[place] = after
-        return True
-
-    return run
-
-
-def _copy_map(bound: Binding) -> Handler:
-    one = bound.one
-    into, source = bound.reader.get(one.operands[0], 64), bound.reader.get(one.operands[1], 64)
-    scope = _scope(one.modifiers)
-
-    def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-        found = bound.reader.by_value(lanes, (into(fragment), "the target"), (source(fragment), "the source"))
-        for (target, origin), some in found:
-            made = warp.cta.maps.get(origin & OFFSET) or MadeMap.of_memory(warp.cta.memory, origin & OFFSET)
-            bound.cluster.maps[target] = made
-            bound.note(warp, fragment, some, MapFenced("release", scope, target))
-        return True
-
-    return run
-
-
-# ---------------------------------------------------------------- wgmma
-
-
-def on_wgmma(bound: Binding) -> Handler:
-    """wgmma.mma_async, its fence, commit and wait"""
-    words = bound.one.modifiers
-    match words[0]:
-        case "fence":
-            return _noting(bound, Fenced("wgmma"))
-        case "commit_group":
-            return _group(bound, "mma_commit")
-        case "wait_group":
-            return _group(bound, "mma_wait")
-        case "mma_async":
-            return _mma(bound)
-        case _:
-            raise bound.unknown_form()
-
-
-def _mma(bound: Binding) -> Handler:
-    one, words = bound.one, bound.one.modifiers
-    shape = next((word for word in words if word.startswith("m64n")), "")
-    kinds = [word for word in words if word in footprints.OPERANDS]
-    types = (kinds[-2], kinds[-1]) if len(kinds) > 1 else (kinds[-1], kinds[-1]) if kinds else ("", "")
-    a, b = one.operands[1:3]
-    of_a = None if isinstance(a, Vector) else bound.reader.get(a, 64)
-    of_b = bound.reader.get(b, 64)
-    immediates = [operand.value for operand in one.operands[3:] if isinstance(operand, Immediate)]
-    wanted = 1 if of_a is None else 2
-    transposes = immediates[-wanted:] if types[0] in ("f16", "bf16") and len(immediates) >= 2 + wanted else []
-    of_each = (transposes[0], transposes[-1]) if len(transposes) == 2 else (0, transposes[-1] if transposes else 0)
-    sparse = "sp" in words
-    known: dict[tuple[int, int], Ranges | None] = {}
-
-    def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-        first = 0 if of_a is None else bound.reader.one_value(of_a(fragment), lanes, "the descriptor of A")
-        second = bound.reader.one_value(of_b(fragment), lanes, "the descriptor of B")
-        key = first, second
-        if key not in known:
-            found = footprints.wgmma_reads(
-                shape, types, None if of_a is None else first, second, of_each, sparse=sparse
-            )
-            known[key] = None if found is None else footprints.merged((*found[0], *found[1]))
-        bound.note(warp, fragment, lanes, Multiplied(known[key]))
         return True
 
     return run

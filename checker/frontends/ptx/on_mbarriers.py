@@ -7,10 +7,10 @@ from typing import Literal
 from sm90_verify.frontends.ptx.events import (
     Arrived,
     BarrierAt,
-    Event,
     Expected,
     Initialised,
     Invalidated,
+    LaneEvent,
     Peeked,
     Waited,
 )
@@ -18,9 +18,10 @@ from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import AddressOperand, Immediate, Sink
 from sm90_verify.frontends.ptx.operands import Indices
-from sm90_verify.frontends.ptx.state import BarrierState, Warp
+from sm90_verify.frontends.ptx.state import ExecutedBarrier, Warp
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.mbarrier_operations import AnyScope
+from sm90_verify.spec.ptx.memory import WIDER
 from sm90_verify.spec.ptx.numbers import KnownBarrier, apply
 from sm90_verify.spec.ptx.signals import OnBarrier
 
@@ -61,7 +62,7 @@ def _init(bound: Binding) -> Handler:
         found = bound.reader.by_value(lanes, (address(fragment), "the barrier"), (count(fragment), "the count"))
         for (where, number), some in found:
             at = bound.barrier(warp, where)
-            bound.cluster.ctas[at.rank].barriers[at.address] = BarrierState(apply_init(number))
+            bound.cluster.ctas[at.rank].barriers[at.address] = ExecutedBarrier(apply_init(number))
             bound.note(warp, fragment, some, Initialised(at, number))
         return True
 
@@ -88,10 +89,7 @@ def _inval(bound: Binding) -> Handler:
 
 def scope_of(words: tuple[str, ...]) -> AnyScope:
     """The scope that an instruction names, "" for none."""
-    for one in ("cta", "cluster", "gpu", "sys"):
-        if one in words:
-            return one  # type: ignore[return-value]
-    return ""
+    return next((scope for scope in WIDER if scope in words), "")
 
 
 def _arrive(bound: Binding) -> Handler:
@@ -170,7 +168,7 @@ def _wait(bound: Binding) -> Handler:
         if not ready:
             phase = number - PHASE_TOKENS if not by_parity else state.completed
             waits = Waited(at, parity, phase, not by_parity, sem, scope)
-            fragment.waits, fragment.stands_at = True, Event(bound.number, fragment.mask_at(some), waits)
+            fragment.waits, fragment.stands_at = True, LaneEvent(bound.number, fragment.mask_at(some), waits)
             return False
         seen = state.completed - 1 if by_parity else number - PHASE_TOKENS
         bound.write(fragment, into, some, 1)
@@ -180,5 +178,5 @@ def _wait(bound: Binding) -> Handler:
     return run
 
 
-def _passes(state: BarrierState, parity: int) -> bool:
+def _passes(state: ExecutedBarrier, parity: int) -> bool:
     return apply(state.known, op.Wait("", parity)).runs

@@ -30,7 +30,7 @@ class Undetermined(SpecError):
     """What the kernel does depends on a value that the launch does not say."""
 
 
-class Reader:
+class OperandReader:
     """Makes the getters of one instruction."""
 
     def __init__(self, code: Code, number: int, address: Callable[[str], int | None]) -> None:

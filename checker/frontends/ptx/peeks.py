@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sm90_verify.frontends.ptx.code import Code
-from sm90_verify.frontends.ptx.events import Event, Peeked, Waited
-from sm90_verify.frontends.ptx.instruction import Instruction
+from sm90_verify.frontends.ptx.events import LaneEvent, Peeked, Waited
+from sm90_verify.frontends.ptx.instruction import PtxInstruction
 from sm90_verify.frontends.ptx.opcodes import kind_of, registers_of
 from sm90_verify.frontends.ptx.operands import Undetermined
 
@@ -30,7 +30,7 @@ class Peeks:
         for peek in self.peeks:
             self._follow(peek)
 
-    def check(self, events: Sequence[Event]) -> None:
+    def check(self, events: Sequence[LaneEvent]) -> None:
         """The events of lanes that do the same. Raises Undetermined where what is waited for is not what was asked."""
         asked: dict[int, Peeked] = {}
         for event in events:
@@ -39,10 +39,10 @@ class Peeks:
             elif isinstance(event.what, Waited) and event.number in self.around:
                 peek = asked.get(self.around[event.number])
                 if peek is not None and (peek.barrier, peek.parity) != (event.what.barrier, event.what.parity):
-                    line = self.instructions[self.around[event.number]].line
+                    name, line = self.instructions[event.number].name, self.instructions[self.around[event.number]].line
                     raise Undetermined(
-                        f"{self.instructions[event.number].name}: the answer of line {line} decides whether it is executed, "
-                        "and is about another barrier or phase: ask about the one that is waited for",
+                        f"{name}: whether it is executed depends on line {line}, which asks about another barrier or "
+                        "phase: ask about the one that is waited for",
                         self.code.source(event.number),
                     )
 
@@ -74,12 +74,12 @@ class Peeks:
         one = self.instructions[number]
         return one.opcode == "mbarrier" and one.modifiers[0] in TRIES
 
-    def _too_much(self, peek: int, one: Instruction) -> Undetermined:
+    def _too_much(self, peek: int, one: PtxInstruction) -> Undetermined:
         asked = self.instructions[peek]
         what = f"{asked.name}: the answer decides more than whether its lanes wait: line {one.line}, {one.name}"
         return Undetermined(f"{what}: only branches around waits are followed", self.code.source(peek))
 
-    def _must_surround_waits(self, peek: int, number: int, branch: Instruction) -> None:
+    def _must_surround_waits(self, peek: int, number: int, branch: PtxInstruction) -> None:
         """Between the branch and where its ways meet, there are waits and nothing else."""
         blocks = self.code.blocks
         here = next(index for index, block in enumerate(blocks) if block.last == number)
@@ -103,10 +103,9 @@ class Peeks:
                 if self.code.sliced.kept[at]:
                     written.update(registers_of(one).written)
         for at, one in enumerate(self.instructions):
-            index = _block_of(self.code, at)
-            if index not in inside and self.code.sliced.kept[at] and not written.isdisjoint(registers_of(one).read):
-                if not (kind_of(one) == "value" or kind_of(one) == "branch") or self._is_read_afresh(at, written):
-                    raise self._too_much(peek, one)
+            outside = self.code.sliced.kept[at] and _block_of(self.code, at) not in inside
+            if outside and not written.isdisjoint(registers_of(one).read) and self._is_read_afresh(at, written):
+                raise self._too_much(peek, one)
 
     def _is_read_afresh(self, number: int, written: set[int]) -> bool:
         """The instruction reads one of these registers, which nothing outside has written before it."""

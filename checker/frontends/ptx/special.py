@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.frontends.ptx.values import Unknown, Value, together
 from sm90_verify.spec.ptx.limits import WARP
 
-if TYPE_CHECKING:
-    from sm90_verify.frontends.ptx.execute import Execution
-
 AXES = ("x", "y", "z")
 
 
-def special(execution: Execution, warp: Warp, fragment: Fragment, name: str) -> Value:
-    """The value of a special register in a fragment."""
-    launch, block = execution.launch, warp.cta.block
+def special(launch: Launch, static: int, warp: Warp, fragment: Fragment, name: str) -> Value:
+    """The value of a special register in a fragment. static: bytes of static shared memory."""
+    block = warp.cta.block
     stem, _, axis = name.removeprefix("%").partition(".")
     if axis in AXES:
         found = _of_axis(launch, block, warp.cta.rank, stem, AXES.index(axis))
@@ -42,7 +37,7 @@ def special(execution: Execution, warp: Warp, fragment: Fragment, name: str) -> 
         case "dynamic_smem_size":
             return launch.dynamic_shared
         case "total_smem_size":
-            return execution.addresses.static + launch.dynamic_shared
+            return static + launch.dynamic_shared
         case "lanemask_eq":
             return together([1 << lane for lane in fragment.lanes])
         case "lanemask_le":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sm90_verify.frontends.ptx.events import BarrierAt, Event
+from sm90_verify.frontends.ptx.events import BarrierAt, LaneEvent
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.made_maps import MadeMap
@@ -14,7 +14,7 @@ from sm90_verify.spec.ptx.numbers import DEAD, KnownBarrier
 
 
 @dataclass(slots=True)
-class BarrierState:
+class ExecutedBarrier:
     """completed: phases so far, since the last init."""
 
     known: KnownBarrier = DEAD
@@ -22,7 +22,7 @@ class BarrierState:
 
 
 @dataclass(slots=True)
-class Generation:
+class ThreadsMet:
     """Of a barrier of threads: how many have arrived, of how many, and the number of the generation."""
 
     arrived: int = 0
@@ -36,12 +36,12 @@ class Warp:
     cta: CtaState
     number: int
     fragments: list[Fragment]
-    events: list[Event] = field(default_factory=list)
+    events: list[LaneEvent] = field(default_factory=list)
     local: dict[int, Memory] = field(default_factory=dict)
     """By lane."""
     arrived: dict[int, int] = field(default_factory=dict)
     """By lane, the generation of barrier.cluster in which it has arrived and not waited."""
-    left: tuple[tuple[int, Event | None], ...] = ()
+    left: tuple[tuple[int, LaneEvent | None], ...] = ()
     """Lanes that could not go on in the end, and the event that they would be; None where they wait inside of one."""
 
     @property
@@ -65,11 +65,11 @@ class CtaState:
     block: Block
     name: str
     warps: list[Warp] = field(default_factory=list)
-    barriers: dict[int, BarrierState] = field(default_factory=dict)
+    barriers: dict[int, ExecutedBarrier] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
     maps: dict[int, MadeMap] = field(default_factory=dict)
     """Tensor maps that are made in shared memory, by address."""
-    named: dict[int, Generation] = field(default_factory=dict)
+    named: dict[int, ThreadsMet] = field(default_factory=dict)
 
     @property
     def threads(self) -> int:
@@ -89,12 +89,12 @@ class ClusterState:
 
     launch: Launch
     ctas: list[CtaState] = field(default_factory=list)
-    meeting: Generation = field(default_factory=Generation)
+    meeting: ThreadsMet = field(default_factory=ThreadsMet)
     maps: dict[int, MadeMap] = field(default_factory=dict)
     """Tensor maps in global memory that the kernel makes, by address."""
     assumed: dict[Assumed, None] = field(default_factory=dict)
     used: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
     """By line, CTA, warp and lane, how many values of an assumption have been used."""
 
-    def barrier(self, at: BarrierAt) -> BarrierState:
-        return self.ctas[at.rank].barriers.setdefault(at.address, BarrierState())
+    def barrier(self, at: BarrierAt) -> ExecutedBarrier:
+        return self.ctas[at.rank].barriers.setdefault(at.address, ExecutedBarrier())

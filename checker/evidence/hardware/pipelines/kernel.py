@@ -38,7 +38,7 @@ def sizes(kernel: str) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Launch:
+class PipelineLaunch:
     """tapes: by run, CTA of the cluster and place. errors: by run, words read that were others than they must be.
     output: an array of 32-bit words, by run and row. milliseconds: from before the launch to its end.
     """
@@ -91,7 +91,7 @@ class PipelineKernel:
         holds: Sequence[Hold] = (),
         flood: int = 0,
         tensor: bool = False,
-    ) -> Launch:
+    ) -> PipelineLaunch:
         """Executes the kernel in `runs` clusters; jitter, limit and holds as Recorder has them.
 
         flood: prefetches that keep the TMA unit busy before a copy that is to be late. tensor: it copies by tensor maps
@@ -137,7 +137,7 @@ class PipelineKernel:
         took = float(cupy.cuda.get_elapsed_time(start, end))
         tapes = recorder.tapes(recorded=self.record)
         by_run = tuple(tuple(tapes[run * size : (run + 1) * size]) for run in range(runs))
-        return Launch(by_run, tuple(int(one) for one in errors.get()), output.get(), took)
+        return PipelineLaunch(by_run, tuple(int(one) for one in errors.get()), output.get(), took)
 
     def _maps(self, source: Any, output: Any) -> bytes:
         """Of the source in the boxes of its copies, A's and B's in a cluster, and of the output."""
@@ -147,7 +147,7 @@ class PipelineKernel:
             for array, box in ((source, first), (source, second), (output, self.shape.stage))
         )
 
-    def wrong(self, launch: Launch) -> list[bool]:
+    def wrong(self, launch: PipelineLaunch) -> list[bool]:
         """By run, whether it found or stored other words than it must; of what is stored, if it came to its end."""
         found = []
         for run, errors in enumerate(launch.errors):

@@ -1,0 +1,220 @@
+"""From the events of lanes that do the same to the operations of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, assert_never
+
+from sm90_verify.frontends.ptx.code import Code
+from sm90_verify.frontends.ptx.events import (
+    Accessed,
+    Arrived,
+    AsyncCopied,
+    BarrierAt,
+    ClusterArrived,
+    ClusterWaited,
+    CopiedIn,
+    CopiedOut,
+    Depended,
+    Expected,
+    Fenced,
+    Grouped,
+    Initialised,
+    Invalidated,
+    LaneEvent,
+    LanesAccessed,
+    LanesMet,
+    MapFenced,
+    MemoryFenced,
+    Multiplied,
+    NamedMet,
+    Peeked,
+    RegistersSet,
+    StoredAsync,
+    Triggered,
+    Waited,
+    What,
+)
+from sm90_verify.frontends.ptx.footprints import Ranges
+from sm90_verify.frontends.ptx.launch import Launch
+from sm90_verify.frontends.ptx.memory_map import MemoryMap
+from sm90_verify.frontends.ptx.operands import Undetermined
+from sm90_verify.frontends.ptx.state import Warp
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import Access, Strong
+from sm90_verify.spec.ptx.phase import Lineage, Phase
+
+
+class PartOfRole(NamedTuple):
+    """Lanes of a warp that do the same. acting: those of the warp that do anything. place: of the warp in a role."""
+
+    warp: Warp
+    mask: int
+    acting: int
+    events: tuple[LaneEvent, ...]
+    place: int
+
+
+Step = tuple[int, op.Operation, int]
+"""The number of the instruction, the operation, and for a wait its distance."""
+
+
+class PartWriter:
+    """Writes the events of one part as operations. code, launch: of the kernel; map: of its memory; made: records that
+    were made before, which remember their effects.
+    """
+
+    def __init__(
+        self, code: Code, launch: Launch, map: MemoryMap, made: dict[op.Operation, op.Operation], part: PartOfRole
+    ) -> None:
+        self.code, self.launch, self.map, self.made, self.part = code, launch, map, made, part
+        self.cta = part.warp.cta
+        self.threads = part.mask.bit_count()
+        self.lineage = Lineage()
+        self.seen: dict[BarrierAt, int] = {}
+
+    def operations(self) -> Iterator[Step]:
+        for event in self.part.events:
+            if isinstance(event.what, AsyncCopied):
+                for copy in self._copied(event, event.what):
+                    yield event.number, self._same(copy), 0
+                continue
+            operation, distance = self._one(event, event.what)
+            if operation is not None:
+                yield event.number, operation if isinstance(operation, op.Wait) else self._same(operation), distance
+
+    def _copied(self, event: LaneEvent, what: AsyncCopied) -> Iterator[op.Operation]:
+        """cp.async: an operation for each piece."""
+        if what.ranges is None:
+            raise unsure(self.code, event, "the bytes that it writes")
+        for access in self.map.pieces(self.cta.rank, what.ranges, write=True, asynchronous=False):
+            yield op.CpAsync(access, None)
+
+    def _same(self, operation: op.Operation) -> op.Operation:
+        """An equal record that was made before, which remembers its effects."""
+        return self.made.setdefault(operation, operation)
+
+    def _pieces(self, ranges: Ranges, *, write: bool) -> tuple[Access, ...]:
+        return tuple(self.map.pieces(self.cta.rank, ranges, write=write, asynchronous=True))
+
+    def _touch(self, what: Accessed) -> op.Operation:
+        accesses = tuple(self.map.pieces(what.rank, what.ranges, write=what.writes, asynchronous=False))
+        if what.atomic:
+            strong = Strong(what.scope, self.cta.rank, 0)  # type: ignore[arg-type]
+            accesses = tuple(access._replace(strong=strong) for access in accesses)
+        if what.value is not None:
+            accesses = tuple(access._replace(value=what.value) for access in accesses)
+        kind: op.TouchKind = "red" if what.atomic else "write" if what.writes else "read"
+        return op.Touch(kind, accesses, (what.value,) * len(accesses))
+
+    # -- events
+
+    def _one(self, event: LaneEvent, what: What) -> tuple[op.Operation | None, int]:
+        threads, name = self.threads, self.map.barriers
+        match what:
+            case Initialised(barrier, count):
+                return op.Init(name[barrier], count, write=self._crowded(barrier)), 0
+            case Invalidated(barrier):
+                return op.Inval(name[barrier], write=self._crowded(barrier)), 0
+            case Arrived(barrier, count, expect, kind, sem, scope):
+                far = -1 if barrier.rank == self.cta.rank else barrier.rank
+                return op.Arrive(name[barrier], count * threads, expect, kind, far, sem, scope), 0
+            case Expected(barrier, bytes):
+                far = -1 if barrier.rank == self.cta.rank else barrier.rank
+                return op.Transaction(name[barrier], bytes * threads, far), 0
+            case Waited():
+                return self._wait(what)
+            case CopiedIn():
+                return self._copy(event, what), 0
+            case CopiedOut(ranges, _, _):
+                if ranges is None:
+                    raise unsure(self.code, event, "the bytes that it reads")
+                sources = self._pieces(ranges, write=False)
+                return op.Store(sources, (None,) * len(sources)), 0
+            case Triggered() | StoredAsync():
+                return self._ordinary(what), 0
+            case Multiplied(ranges):
+                if ranges is None:
+                    raise unsure(self.code, event, "the bytes that it reads")
+                accesses = self._pieces(ranges, write=False)
+                return op.Touch("mma", accesses, (None,) * len(accesses)), 0
+            case Grouped(kind, pending):
+                return op.Group(kind, pending, kind.startswith("mma")), 0
+            case Fenced(kind):
+                return op.Fence(kind), 0
+            case MemoryFenced(kind, scope):
+                return op.ThreadFence(kind, scope), 0
+            case NamedMet(id, count, blocks):
+                return self._named(id, count, blocks=blocks), 0
+            case ClusterArrived(release):
+                return op.ClusterArrive(release), 0
+            case ClusterWaited():
+                return op.ClusterWait(), 0
+            case LanesMet(orders):
+                return self._lanes(event, orders=orders), 0
+            case RegistersSet(registers, kind):
+                return op.Setmaxnreg(registers, kind), 0
+            case Depended(kind):
+                return op.Griddepcontrol(kind), 0
+            case Accessed():
+                return self._touch(what), 0
+            case MapFenced() | Peeked() | LanesAccessed() | AsyncCopied():
+                return None, 0
+            case _:
+                assert_never(what)
+
+    def _crowded(self, barrier: BarrierAt) -> Access | None:
+        """The bytes of a barrier, where a buffer lies in them too."""
+        return self.map.crowded(barrier)
+
+    def _wait(self, what: Waited) -> tuple[op.Operation, int]:
+        name = self.map.barriers[what.barrier]
+        if what.token:
+            return op.Wait(name, op.Token(name), sem=what.sem, scope=what.scope), 0
+        seen = self.seen.get(what.barrier, -1)
+        if what.phase < seen:
+            seen = -1
+        self.seen[what.barrier] = what.phase
+        phase = Phase(what.phase, self.lineage, False)
+        return op.Wait(name, phase, sem=what.sem, scope=what.scope), what.phase - seen
+
+    def _copy(self, event: LaneEvent, what: CopiedIn) -> op.Operation:
+        if what.ranges is None or len(what.ranges) != 1:
+            raise unsure(self.code, event, "the bytes that it writes")
+        found: list[tuple[Access, str]] = []
+        for rank, barrier in zip(what.ranks, what.barriers, strict=True):
+            (access,) = self.map.pieces(rank, what.ranges, write=True, asynchronous=True)
+            found.append((access, self.map.barriers[barrier]))
+        read = next(iter(self._pieces(what.source, write=False)), None)
+        return op.Load(found[0][0], found[0][1], what.size, None, 1, tuple(found[1:]), read)
+
+    def _ordinary(self, what: Triggered | StoredAsync) -> op.Operation:
+        """cp.async.mbarrier.arrive and st.async."""
+        match what:
+            case Triggered(barrier, noinc):
+                return op.TriggeredArrive(self.map.barriers[barrier], self.threads, noinc)
+            case StoredAsync(rank, ranges, barrier, size, reduces):
+                (access,) = self.map.pieces(rank, ranges, write=True, asynchronous=False)
+                if reduces:
+                    access = access._replace(strong=Strong("cluster", self.cta.rank, 0))
+                return op.StoreAsync(access, self.map.barriers[barrier], size, None)
+
+    def _named(self, id: int, count: int, *, blocks: bool) -> op.Operation:
+        everybody = self.launch.threads
+        if id == 0 and count in (0, everybody) and blocks:
+            return op.CtaSync()
+        return op.NamedSync(id, count or everybody, blocks)
+
+    def _lanes(self, event: LaneEvent, *, orders: bool) -> op.Operation | None:
+        """A meeting of the classes of the warp that do anything."""
+        assert isinstance(event.what, LanesMet)
+        members = (event.what.members or event.mask) & self.part.acting
+        if members == self.part.mask:
+            return None
+        return op.WarpSync(self.part.place, 0 if members == self.part.acting else members, orders)
+
+
+def unsure(code: Code, event: LaneEvent, what: str) -> Undetermined:
+    """The error for what is not known for certain."""
+    name = code.function.code[event.number].name
+    return Undetermined(f"{name}: {what} are not known for certain", code.source(event.number))
