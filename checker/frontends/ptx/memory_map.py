@@ -136,10 +136,10 @@ def _buffers(
     inside: dict[tuple[int, int], dict[Ranges, None]] = {}
     multiplied: dict[Ranges, None] = {}
     for ranges in touched:
-        for buffer, some in _by_buffer(plain, ranges):
-            inside.setdefault((buffer.start, buffer.stop), {})[some] = None
+        for buffer, cut in _by_buffer(plain, ranges):
+            inside.setdefault((buffer.start, buffer.stop), {})[cut] = None
             if ranges in matrices:
-                multiplied[some] = None
+                multiplied[cut] = None
     ends = {edge for at in barriers for edge in (at, at + MBARRIER_BYTES)}
     edges = sorted({edge for one in copied for edge in one} | ends)
     for one in plain:
