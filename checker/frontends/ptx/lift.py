@@ -13,7 +13,7 @@ from sm90_verify.frontends.ptx.events import (
 )
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
-from sm90_verify.frontends.ptx.lanes import Class, classes_of, footprint_of
+from sm90_verify.frontends.ptx.lanes import WHOLE_WARP, Class, classes_of, footprint_of
 from sm90_verify.frontends.ptx.memory_map import MemoryMap, memory_map
 from sm90_verify.frontends.ptx.naming import Doing, names_of
 from sm90_verify.frontends.ptx.peeks import Peeks
@@ -80,7 +80,9 @@ class _Lift:
                 name = f"warps{4 * group}_{4 * group + 3}" if group in multiplying else f"warp{warp.number}"
                 groups.setdefault(name, []).append(warp)
             for name, warps in groups.items():
-                parts = [part for warp in warps for part in self._parts(warp, warps[0].number)]
+                parts = [
+                    part for warp in warps for part in self._parts(warp, warps[0].number, multiplies=len(warps) > 1)
+                ]
                 found.append((cta, name, warps, parts))
         return found
 
@@ -102,8 +104,11 @@ class _Lift:
         events = [*warp.events, *(event for _, event in warp.left if event is not None)]
         return classes_of(events, (1 << count) - 1)
 
-    def _parts(self, warp: Warp, first: int) -> Iterator[PartOfRole]:
+    def _parts(self, warp: Warp, first: int, *, multiplies: bool) -> Iterator[PartOfRole]:
+        """What each class of lanes did; a warp that others wait for at a wgmma is there even if it did nothing."""
         classes = self._classes(warp)
+        if multiplies and not classes:
+            yield PartOfRole(warp, WHOLE_WARP, WHOLE_WARP, (), warp.number - first)
         acting = sum(one.mask for one in classes)
         for one in classes:
             self.peeks.check([event for _, event in one.events])

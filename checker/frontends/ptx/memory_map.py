@@ -2,14 +2,14 @@
 
 A buffer is what one copy fills or empties, or several that overlap; where no copy reaches, bytes that are accessed side
 by side. An access of a buffer is given as ranges, and one of a swizzled matrix has hundreds of them. So the bytes of a
-buffer change places: those that the same accesses touch come to lie together, within the bounds that copies have, which
-keep their places. Which accesses have bytes in common, and so what can race, stays exactly the same.
+buffer change places: those that the same accesses touch come to lie together, within the bounds that copies and
+barriers have, which keep their places. Which accesses have bytes in common, and so what can race, stays the same.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ from sm90_verify.frontends.ptx.events import (
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
 from sm90_verify.frontends.ptx.naming import Names
 from sm90_verify.spec.model.layout import Layout, Region, barriers_over
-from sm90_verify.spec.ptx.limits import MBARRIER_BYTES
+from sm90_verify.spec.ptx.limits import MATRIX_ALIGNMENT, MBARRIER_BYTES
 from sm90_verify.spec.ptx.memory import Access
 
 
@@ -97,6 +97,7 @@ def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], names: Na
     """
     copied: list[list[tuple[int, int]]] = [[] for _ in homes]
     touched: list[dict[Ranges, None]] = [{} for _ in homes]
+    matrices: dict[Ranges, None] = {}
     seen: dict[BarrierAt, None] = {}
     for from_rank, what in dict.fromkeys(done):
         for at in barriers_of(what):
@@ -104,12 +105,15 @@ def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], names: Na
         for rank, ranges in ranges_of(what, from_rank):
             if ranges:
                 touched[rank][ranges] = None
+                if isinstance(what, Multiplied):
+                    matrices[ranges] = None
                 if isinstance(what, CopiedIn | CopiedOut | StoredAsync | AsyncCopied):
                     copied[rank] += ranges
     barriers = {at: f"{homes[at.rank]}{names.barrier(at.address)}" for at in sorted(seen)}
+    by_rank = [[at.address for at in barriers if at.rank == rank] for rank in range(len(homes))]
     buffers = tuple(
-        tuple(_buffers(home, names, base, some, tuple(whole)))
-        for home, some, whole in zip(homes, copied, touched, strict=True)
+        tuple(_buffers(home, names, base, some, tuple(whole), matrices, held))
+        for home, some, whole, held in zip(homes, copied, touched, by_rank, strict=True)
     )
     return MemoryMap(barriers, buffers)
 
@@ -118,21 +122,34 @@ def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], names: Na
 
 
 def _buffers(
-    home: str, names: Names, base: int, copied: Sequence[tuple[int, int]], touched: Sequence[Ranges]
+    home: str,
+    names: Names,
+    base: int,
+    copied: Sequence[tuple[int, int]],
+    touched: Sequence[Ranges],
+    matrices: Collection[Ranges],
+    barriers: Sequence[int],
 ) -> Iterator[Buffer]:
     bounds = _overlapping(copied)
     rest = _without(merged(piece for ranges in touched for piece in ranges), bounds)
     plain = [Buffer("", start, stop, {}) for start, stop in sorted((*bounds, *rest))]
     inside: dict[tuple[int, int], dict[Ranges, None]] = {}
+    multiplied: dict[Ranges, None] = {}
     for ranges in touched:
         for buffer, cut in _by_buffer(plain, ranges):
             inside.setdefault((buffer.start, buffer.stop), {})[cut] = None
-    edges = sorted({edge for one in copied for edge in one})
+            if ranges in matrices:
+                multiplied[cut] = None
+    ends = {edge for at in barriers for edge in (at, at + MBARRIER_BYTES)}
+    edges = sorted({edge for one in copied for edge in one} | ends)
     for one in plain:
         some = tuple(inside[one.start, one.stop])
         kept = [edge for edge in edges if one.start < edge < one.stop]
         name = names.buffers.get((one.start, one.stop), f"smem_{one.start - base:#x}")
-        yield Buffer(f"{home}{name}", one.start, one.stop, _moved(one.start, one.stop, some, kept))
+        moved = _moved(one.start, one.stop, some, kept, 1)
+        if any(start % MATRIX_ALIGNMENT for matrix in multiplied if matrix in moved for start, _ in moved[matrix]):
+            moved = _moved(one.start, one.stop, some, kept, MATRIX_ALIGNMENT)
+        yield Buffer(f"{home}{name}", one.start, one.stop, moved)
 
 
 def _overlapping(pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -174,9 +191,9 @@ def _by_buffer(buffers: Sequence[Buffer], ranges: Ranges) -> Iterator[tuple[Buff
     return ((buffers[at], tuple(some)) for at, some in found.items())
 
 
-def _moved(start: int, stop: int, touched: Sequence[Ranges], kept: Sequence[int]) -> dict[Ranges, Ranges]:
+def _moved(start: int, stop: int, touched: Sequence[Ranges], kept: Sequence[int], unit: int) -> dict[Ranges, Ranges]:
     """Where the bytes of each access lie when those that the same accesses touch lie together. kept: places across
-    which no byte moves.
+    which no byte moves. unit: so many bytes that lie together stay together.
     """
     if all(len(one) == 1 for one in touched):
         return {one: one for one in touched}
@@ -189,9 +206,13 @@ def _moved(start: int, stop: int, touched: Sequence[Ranges], kept: Sequence[int]
                 who[segment].append(number)
     order: list[int] = []
     for first, last in pairwise([start, *kept, stop]):
-        groups: dict[tuple[int, ...], list[int]] = {}
+        groups: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+        whole: list[int] = []
         for segment in range(place[first], place[last]):
-            groups.setdefault(tuple(who[segment]), []).append(segment)
+            whole.append(segment)
+            if edges[segment + 1] % unit == 0 or edges[segment + 1] == last:
+                groups.setdefault(tuple(tuple(who[one]) for one in whole), []).extend(whole)
+                whole = []
         order += [segment for _, some in sorted(groups.items()) for segment in some]
     at, now = start, [0] * len(edges)
     for segment in order:
