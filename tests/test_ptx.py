@@ -120,11 +120,11 @@ def test_accesses_of_different_lanes_do_not_race_where_their_bytes_differ(tmp_pa
 
 def test_stores_of_the_same_value_do_not_race(tmp_path):
     text = (
-        "mov.u32 %r1, smem; mov.u32 %r2, {value}; st.shared.b32 [%r1], %r2; bar.sync 0; ld.shared.b32 %r3, [%r1];"
-        "setp.eq.u32 %p0, %r3, 7; @%p0 bra END; END:"
+        "mov.u32 %r1, smem; mov.u32 %r2, {value}; shr.u32 %r2, %r2, 5; st.shared.b32 [%r1], %r2; bar.sync 0;"
+        "ld.shared.b32 %r3, [%r1]; setp.eq.u32 %p0, %r3, 7; @%p0 bra END; END:"
     )
-    assert asked(tmp_path, kernel(text.format(value=7)), launch(64)).verdict == PROVED
-    assert verdicts(asked(tmp_path, kernel(text.format(value="%warpid")), launch(64)))["race"] == VIOLATED
+    assert asked(tmp_path, kernel(text.format(value=7 * 32)), launch(64)).verdict == PROVED
+    assert verdicts(asked(tmp_path, kernel(text.format(value="%tid.x")), launch(64)))["race"] == VIOLATED
 
 
 # ---------------------------------------------------------------- what is not known
@@ -257,7 +257,9 @@ def test_ctas_that_do_the_same_are_decided_once(tmp_path):
 
 
 def test_a_barrier_of_some_warps_meets_these(tmp_path):
-    text = kernel("mov.u32 %r0, %warpid; setp.ge.u32 %p0, %r0, 2; @%p0 bra END; bar.sync 1, 64; END:")
+    text = kernel(
+        "mov.u32 %r0, %tid.x; shr.u32 %r0, %r0, 5; setp.ge.u32 %p0, %r0, 2; @%p0 bra END; bar.sync 1, 64; END:"
+    )
     assert asked(tmp_path, text, launch(128)).verdict == PROVED
 
 

@@ -32,7 +32,7 @@ from sm90_verify.frontends.ptx.instruction import (
 from sm90_verify.frontends.ptx.passed import in_registers
 from sm90_verify.spec.errors import Source, SpecError
 
-MOST_INSTRUCTIONS = 1 << 20
+MOST_INSTRUCTIONS = 1 << 18
 """Of a kernel with its calls inlined."""
 
 
