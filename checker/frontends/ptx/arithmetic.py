@@ -28,14 +28,14 @@ def expressions_of(operands: Operands) -> tuple[Expression, ...]:
     writer = WRITERS.get(one.opcode)
     if writer is None:
         raise NotKnown
+    targets = _targets(first)
     try:
         found = writer(operands, one.modifiers, given)
+        values = (found,) if isinstance(found, str) else found
+        if isinstance(first, Vector) and len(values) == 1:
+            values = _unpacked(values[0], one.type, len(targets))
     except (KeyError, IndexError, ValueError) as error:
         raise NotKnown from error
-    values = (found,) if isinstance(found, str) else found
-    targets = _targets(first)
-    if isinstance(first, Vector) and len(values) == 1:
-        values = _unpacked(values[0], one.type, len(targets))
     if "cc" in one.modifiers:
         targets = (*targets, CARRY)
     reads = tuple(operands.reads)
@@ -51,6 +51,8 @@ def _targets(operand: Operand) -> tuple[int, ...]:
 
 def _unpacked(text: str, kind: str, count: int) -> tuple[str, ...]:
     """`mov.b64 {a, b}, c`: the low part first."""
+    if not count or WIDTHS[kind] % count:
+        raise NotKnown
     bits = WIDTHS[kind] // count
     return tuple(f"(({text}) >> {bits * number}) & {ones(bits)}" for number in range(count))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
+from sm90_verify.frontends.ptx.declarations import BYTES
 from sm90_verify.frontends.ptx.instruction import (
     AddressOperand,
     Immediate,
@@ -24,18 +25,7 @@ from sm90_verify.frontends.ptx.instruction import (
     Vector,
 )
 
-WIDTHS = {
-    **{f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)},
-    "pred": 1,
-    "f16": 16,
-    "bf16": 16,
-    "f32": 32,
-    "f64": 64,
-    "f16x2": 32,
-    "bf16x2": 32,
-    "tf32": 32,
-    "b128": 128,
-}
+WIDTHS = {"pred": 1, **{kind: 8 * size for kind, size in BYTES.items()}}
 """Bits of a type."""
 
 COMBINED = {"and": "&", "or": "|", "xor": "^"}
@@ -105,6 +95,8 @@ class Operands:
             case Negated(inner):
                 return f"(-{self._unsigned(inner, bits)} & {ones(bits)})"
             case Vector(parts):
+                if not parts or bits % len(parts):
+                    raise NotKnown
                 each = bits // len(parts)
                 words = [f"({self._unsigned(part, each)} << {each * number})" for number, part in enumerate(parts)]
                 return f"({' | '.join(words)})"

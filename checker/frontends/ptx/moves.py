@@ -8,6 +8,7 @@ from sm90_verify.frontends.ptx.opcodes import parts_of
 
 _PACKED = {f"{sign}{bits}": bits for sign in "us" for bits in (2, 4, 8, 16)}
 """Bits of what cvt.pack makes of each of its operands."""
+_SPACES = ("shared", "local", "global", "const", "param")
 
 
 def _mov(o: Operands, modifiers: tuple[str, ...], given: Given) -> str:
@@ -47,9 +48,20 @@ def _cvt_pack(o: Operands, modifiers: tuple[str, ...], given: Given) -> str:
 
 
 def _cvta(o: Operands, modifiers: tuple[str, ...], given: Given) -> str:
-    to = "to" in modifiers
-    space = next(word for word in modifiers if word not in ("to", "u64", "u32"))
-    return f"{'from' if to else 'to'}_generic('{space}', {o.text(given[0], 'u64')})"
+    way = "from" if "to" in modifiers else "to"
+    return f"{way}_generic('{_space(modifiers)}', {o.text(given[0], 'u64')})"
+
+
+def _isspacep(o: Operands, modifiers: tuple[str, ...], given: Given) -> str:
+    return f"is_space('{_space(modifiers)}', {o.text(given[0], 'u64')})"
+
+
+def _space(modifiers: tuple[str, ...]) -> str:
+    """The memory that an instruction names."""
+    for word in modifiers:
+        if word.split("::")[0] in _SPACES:
+            return word
+    raise NotKnown
 
 
 def _mapa(o: Operands, modifiers: tuple[str, ...], given: Given) -> str:
@@ -74,7 +86,7 @@ MOVES: Writers = {
     "prmt": _prmt,
     "cvt": _cvt,
     "cvta": _cvta,
-    "isspacep": lambda o, m, g: f"is_space('{m[0]}', {o.text(g[0], 'u64')})",
+    "isspacep": _isspacep,
     "mapa": _mapa,
     "ld": _ld_param,
     "ldu": _ld_param,

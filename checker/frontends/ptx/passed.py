@@ -93,7 +93,7 @@ def _access(one: PtxInstruction, sizes: dict[str, int], path: str) -> tuple[str,
     place = next((operand.address for operand in one.operands if isinstance(operand, AddressOperand)), None)
     base, offset = (place.base, place.offset) if isinstance(place, Sum) else (place, 0)
     known = one.opcode in ("ld", "st") and "param" in [word.split("::")[0] for word in one.modifiers]
-    if not known or not isinstance(base, Symbol) or one.type not in BYTES:
+    if not known or not isinstance(base, Symbol) or one.type not in BYTES or len(one.operands) != 2:
         raise SpecError(f"{one.name}: the address of {used} is taken, which is not followed", _line(one, path))
     values = one.operands[0 if one.opcode == "ld" else 1]
     if sizes[used] > MOST_PASSED:

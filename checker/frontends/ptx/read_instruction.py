@@ -130,13 +130,13 @@ class _InstructionReader:
             return Sink()
         if text == "WARP_SZ":
             return Immediate(32)
+        stem, dot, part = text.rpartition(".")
+        if dot and part in "xyzwrgba" and self.scopes.find(stem) is not None:
+            raise at.wrong_before(f"{text}: registers that are vectors are not followed")
         if text.startswith("%"):
             if SPECIALS.fullmatch(text) is None:
                 raise at.wrong_before(f"no register {text} in this scope")
             return Special(text)
-        stem, dot, part = text.rpartition(".")
-        if dot and part in "xyzwrgba" and self.scopes.find(stem) is not None:
-            raise at.wrong_before(f"{text}: registers that are vectors are not followed")
         return Symbol(text)
 
     def _number(self, text: str) -> int:

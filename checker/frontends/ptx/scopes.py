@@ -8,7 +8,7 @@ from typing import TypeAlias
 from sm90_verify.frontends.ptx.instruction import PtxInstruction, PtxVariable, Register, Symbol
 from sm90_verify.spec.errors import Source, SpecError
 
-MOST_REGISTERS = 1 << 18
+MOST_REGISTERS = 1 << 17
 """Of a function."""
 
 Labels: TypeAlias = dict[str, int | tuple[str, ...]]

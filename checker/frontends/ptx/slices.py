@@ -83,6 +83,8 @@ def _always(one: PtxInstruction) -> Iterable[int]:
 def operands_that_matter(one: PtxInstruction) -> tuple[Operand, ...]:
     """Of an event or an access, those that say where, how much and with whom."""
     given, words = one.operands, one.modifiers
+    if not given:
+        return ()
     match one.opcode:
         case "brx":
             return given[:1]
@@ -123,9 +125,8 @@ def _of_copy(one: PtxInstruction) -> tuple[Operand, ...]:
     if "prefetch" in words:
         return ()
     if "bulk" not in words:
-        return (
-            given if len(words) < 2 or words[1].startswith(("mbarrier", "wait", "commit")) else (given[0], *given[2:])
-        )
+        waits = len(words) < 2 or words[1].startswith(("mbarrier", "wait", "commit"))
+        return given if waits else (*given[:1], *given[2:])
     if "tensor" in words:
         return tuple(AddressOperand(part.address) if isinstance(part, AddressOperand) else part for part in given)
     return given

@@ -16,7 +16,7 @@ _TOKEN = re.compile(
       | (?P<rest>/)""",
     re.VERBOSE | re.DOTALL,
 )
-_SECTION = re.compile(r"(?:[^}/]+|//[^\n]*|/\*.*?\*/|/)*", re.DOTALL)
+_SECTION = re.compile(r"(?:[^}/]+|//[^\n]*|/\*.*?\*/|/(?!\*))*", re.DOTALL)
 """What a .section holds: bytes of debug information, which are many."""
 
 
