@@ -7,12 +7,12 @@ Unknown. A form that is not known here is refused where its result matters.
 from __future__ import annotations
 
 from sm90_verify.frontends.ptx.comparisons import COMPARISONS
-from sm90_verify.frontends.ptx.expressions import CARRY, WIDTHS, Expression, NotKnown, Operands, Writers, ones
+from sm90_verify.frontends.ptx.expressions import WIDTHS, Expression, NotKnown, Operands, Writers, ones
 from sm90_verify.frontends.ptx.instruction import Operand, Pair, Register, Vector
 from sm90_verify.frontends.ptx.integers import INTEGERS
 from sm90_verify.frontends.ptx.logic import LOGIC
 from sm90_verify.frontends.ptx.moves import MOVES
-from sm90_verify.frontends.ptx.opcodes import is_opaque, parts_of
+from sm90_verify.frontends.ptx.opcodes import CARRY, is_opaque, parts_of
 
 WRITERS: Writers = {**INTEGERS, **COMPARISONS, **LOGIC, **MOVES}
 
@@ -55,6 +55,3 @@ def _unpacked(text: str, kind: str, count: int) -> tuple[str, ...]:
         raise NotKnown
     bits = WIDTHS[kind] // count
     return tuple(f"(({text}) >> {bits * number}) & {ones(bits)}" for number in range(count))
-
-
-__all__ = ["CARRY", "Expression", "NotKnown", "Operands", "expressions_of"]

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sm90_verify.frontends.ptx.arithmetic import CARRY, Expression, NotKnown, Operands, expressions_of
+from sm90_verify.frontends.ptx.arithmetic import expressions_of
 from sm90_verify.frontends.ptx.bits import FUNCTIONS
+from sm90_verify.frontends.ptx.expressions import Expression, NotKnown, Operands
 from sm90_verify.frontends.ptx.instruction import Function, PtxInstruction
-from sm90_verify.frontends.ptx.opcodes import kind_of
+from sm90_verify.frontends.ptx.opcodes import CARRY, kind_of
 from sm90_verify.frontends.ptx.slices import Slice, slice_of
 from sm90_verify.frontends.ptx.values import Unknown, Value, lane_by_lane, selected
 from sm90_verify.spec.errors import Source, SpecError

@@ -24,14 +24,13 @@ from sm90_verify.frontends.ptx.instruction import (
     Symbol,
     Vector,
 )
+from sm90_verify.frontends.ptx.opcodes import CARRY
 
 WIDTHS = {"pred": 1, **{kind: 8 * size for kind, size in BYTES.items()}}
 """Bits of a type."""
 
 COMBINED = {"and": "&", "or": "|", "xor": "^"}
 """How Python combines bits."""
-CARRY = -2
-"""The number of the carry flag, as a register."""
 
 
 class Expression(NamedTuple):

@@ -117,6 +117,12 @@ EVENTS = frozenset(
 )
 
 
+CARRY = -2
+"""The number of the carry flag, as a register."""
+_CARRYING = frozenset(("add", "addc", "sub", "subc", "mad", "madc"))
+"""Instructions that may write the flag, or read it."""
+
+
 class Registers(NamedTuple):
     """Those that an instruction writes, and those that it reads, its guard included."""
 
@@ -165,6 +171,15 @@ _RESULTS = VALUES | frozenset(
 
 def registers_of(one: PtxInstruction) -> Registers:
     """What it writes and reads."""
+    found = _named(one)
+    if one.opcode not in _CARRYING:
+        return found
+    written = (*found.written, CARRY) if "cc" in one.modifiers else found.written
+    return Registers(written, (*found.read, CARRY) if one.opcode.endswith("c") else found.read)
+
+
+def _named(one: PtxInstruction) -> Registers:
+    """Those that its operands name."""
     guard = () if one.guard is None else (one.guard.register,)
     operands = one.operands
     if one.opcode == "call":

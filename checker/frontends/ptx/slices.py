@@ -96,6 +96,8 @@ def operands_that_matter(one: PtxInstruction) -> tuple[Operand, ...]:
             return tuple(one for one in given[1:3] if words and words[0] == "mma_async")
         case "shfl" | "redux" | "vote" | "match":
             return given[-1:]
+        case "activemask":
+            return ()
         case "elect":
             return given[1:]
         case "ld" | "ldu":
