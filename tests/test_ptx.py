@@ -120,11 +120,12 @@ def test_accesses_of_different_lanes_do_not_race_where_their_bytes_differ(tmp_pa
 
 def test_stores_of_the_same_value_do_not_race(tmp_path):
     text = (
-        "mov.u32 %r1, smem; mov.u32 %r2, {value}; st.shared.b32 [%r1], %r2; bar.sync 0; ld.shared.b32 %r3, [%r1];"
+        "mov.u32 %r1, smem; mov.u32 %r2, {value}; shr.u32 %r2, %r2, 5; st.shared.b32 [%r1], %r2; bar.sync 0;"
+        "ld.shared.b32 %r3, [%r1];"
         "setp.eq.u32 %p0, %r3, 7; @%p0 bra END; END:"
     )
-    assert asked(tmp_path, kernel(text.format(value=7)), launch(64)).verdict == PROVED
-    assert verdicts(asked(tmp_path, kernel(text.format(value="%warpid")), launch(64)))["race"] == VIOLATED
+    assert asked(tmp_path, kernel(text.format(value=224)), launch(64)).verdict == PROVED
+    assert verdicts(asked(tmp_path, kernel(text.format(value="%tid.x")), launch(64)))["race"] == VIOLATED
 
 
 # ---------------------------------------------------------------- what is not known
@@ -257,7 +258,9 @@ def test_ctas_that_do_the_same_are_decided_once(tmp_path):
 
 
 def test_a_barrier_of_some_warps_meets_these(tmp_path):
-    text = kernel("mov.u32 %r0, %warpid; setp.ge.u32 %p0, %r0, 2; @%p0 bra END; bar.sync 1, 64; END:")
+    text = kernel(
+        "mov.u32 %r0, %tid.x; shr.u32 %r0, %r0, 5; setp.ge.u32 %p0, %r0, 2; @%p0 bra END; bar.sync 1, 64; END:"
+    )
     assert asked(tmp_path, text, launch(128)).verdict == PROVED
 
 
@@ -265,3 +268,12 @@ def test_events_of_lanes_keep_their_masks():
     run = executed(kernel("elect.sync %r2|%p0, -1; mov.u32 %r1, smem; @%p0 st.shared.b32 [%r1], %r2;"), launch(32))
     events = run.cluster.ctas[0].warps[0].events
     assert [(type(one.what), one.mask) for one in events] == [(LanesMet, 0xFFFFFFFF), (LanesAccessed, 1)]
+
+
+def test_shared_memory_that_the_launch_does_not_give_is_refused(tmp_path):
+    text = kernel("mov.u32 %r1, smem; st.shared.b32 [%r1+4096], %r1;")
+    assert asked(tmp_path, text, launch(32, dynamic_shared=4100)).verdict == PROVED
+    with pytest.raises(
+        SpecError, match=r"k\.ptx:12: st.shared.b32: up to byte 4100 of dynamic shared memory, of which"
+    ):
+        asked(tmp_path, text, launch(32, dynamic_shared=4096))
