@@ -128,8 +128,10 @@ def log(parser: argparse.ArgumentParser) -> None:
 def ptx(parser: argparse.ArgumentParser) -> None:
     """A launch of a kernel that is given as PTX."""
     parser.add_argument("file", metavar="KERNEL.ptx")
+    parser.add_argument("--launch", metavar="LAUNCH.json", help="grid, block, parameters: see docs/ptx_launch.md")
+    parser.add_argument("--dump-launch", action="store_true", help="write a launch file to fill in, and check nothing")
     parser.add_argument(
-        "--launch", required=True, metavar="LAUNCH.json", help="grid, block, parameters: see docs/ptx_launch.md"
+        "--sweep", default="", metavar="NAME=A..B", help="every value of a parameter: its name, or an offset: +8:u32"
     )
     parser.add_argument("--kernel", default="", metavar="NAME", help="the .entry, where the file has several")
     add_common(parser)

@@ -150,11 +150,16 @@ def _log(options: argparse.Namespace) -> int:
 def _ptx(options: argparse.Namespace) -> int:
     from sm90_verify.decide.ptx import check_ptx
 
+    if options.dump_launch:
+        return _dump_launch(options)
+    if options.launch is None:
+        raise UsageError("which launch? give --launch LAUNCH.json; --dump-launch writes one to fill in")
     with progress_line() as progress:
         result = check_ptx(
             options.file,
             options.launch,
             kernel=options.kernel,
+            sweep=options.sweep,
             properties=options.properties,
             engine=options.engine,
             limit=options.limit,
@@ -164,6 +169,20 @@ def _ptx(options: argparse.Namespace) -> int:
             progress=progress,
         )
     return finish([result], options)
+
+
+def _dump_launch(options: argparse.Namespace) -> int:
+    from sm90_verify.decide.template import launch_template
+    from sm90_verify.files import write_whole
+    from sm90_verify.frontends.ptx.read import kernel_named, read_module
+
+    module = read_module(options.file)
+    text = launch_template(module, kernel_named(module, options.kernel))
+    if options.output:
+        write_whole(options.output, text.encode())
+    else:
+        tell(text.rstrip(), is_answer=True)
+    return 0
 
 
 def _replay(options: argparse.Namespace) -> int:

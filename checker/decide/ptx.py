@@ -9,8 +9,10 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
+from sm90_verify.decide.sweep import read_sweep
+from sm90_verify.decide.sweep import sweep as sweep_over
 from sm90_verify.engines.check import check
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.table import DEFAULT
@@ -24,6 +26,7 @@ from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed
 from sm90_verify.result import PROPERTIES, UNDETERMINED, VIOLATED, Finding, Result, worst
 from sm90_verify.spec.errors import Source
+from sm90_verify.spec.model.kernel import Kernel
 
 TRACE_SECONDS = 1.0
 """For a shorter schedule of a violation."""
@@ -37,70 +40,93 @@ class LaunchCase(NamedTuple):
     execution: ClusterRun
 
 
+class AskedOptions(TypedDict, total=False):
+    """The fields of Asked."""
+
+    properties: Sequence[str]
+    engine: str
+    limit: int
+    timeout: float
+    memory: int
+    reduced: bool
+    progress: Told | None
+
+
+class Asked(NamedTuple):
+    """What is asked about each case of a launch, as the arguments of `check` say it."""
+
+    properties: Sequence[str] = ()
+    engine: str = DEFAULT
+    limit: int = 0
+    timeout: float = 0.0
+    memory: int = 0
+    reduced: bool = True
+    progress: Told | None = None
+
+
 def check_ptx(
-    path: str,
-    launch: str | Launch,
-    *,
-    kernel: str = "",
-    properties: Sequence[str] = (),
-    engine: str = DEFAULT,
-    limit: int = 0,
-    timeout: float = 0.0,
-    memory: int = 0,
-    reduced: bool = True,
-    progress: Told | None = None,
+    path: str, launch: str | Launch, *, kernel: str = "", sweep: str = "", **asked: Unpack[AskedOptions]
 ) -> Result:
     """Decides a launch of a kernel. path: of the PTX; launch: a launch, or the path of a file (docs/ptx_launch.md);
-    kernel: the name of an .entry, where the file has several. The other arguments are those of `check`.
+    kernel: the name of an .entry, where the file has several. sweep: `NAME=A..B`, a parameter and the values that it is
+    given one after the other. The other arguments are those of `check`; the timeout is one for all of it.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
     """
     start = time.perf_counter()
-    effort = Effort(timeout, memory or memory_bound(), progress, start)
     module = read_module(path)
     told = read_launch(launch) if isinstance(launch, str) else launch
     function = entry_of(module, kernel or told.kernel, told)
-    parameters = _parameters(told)
+    options = Asked(**asked)
+    effort = Effort(options.timeout, options.memory or memory_bound(), options.progress, start)
+    if not sweep:
+        return decided(module, function, told, options, effort)
+    swept = read_sweep(sweep, function)
+    return sweep_over(told, swept, lambda one: decided(module, function, one, options, effort))
 
-    def open_result(why: str) -> Result:
-        findings = tuple(Finding(id, UNDETERMINED, note=why) for id in properties or PROPERTIES)
-        seconds = time.perf_counter() - start
-        return Result("ptx", os.path.basename(path), parameters, engine, findings, _scope(told), seconds=seconds)
 
+def decided(module: PtxModule, function: Function, launch: Launch, asked: Asked, effort: Effort) -> Result:
+    """The result on one launch."""
+    start = time.perf_counter()
+    name, parameters = os.path.basename(module.path), _parameters(launch)
     try:
-        cases = cases_of(module, function, told, effort)
-        results = []
-        for case in cases:
-            found = lift(case.execution, os.path.basename(path), effort.tick)
-            left = max(1e-3, timeout - (time.perf_counter() - start)) if timeout else 0.0
-            stuck = case.execution.stuck
-            results.append(
-                check(
-                    found,
-                    command="ptx",
-                    properties=properties,
-                    engine="order" if stuck is not None and engine == DEFAULT else engine,
-                    limit=limit,
-                    timeout=left,
-                    memory=memory,
-                    reduced=reduced,
-                    progress=progress,
-                    valid=True,
-                    trace_seconds=TRACE_SECONDS,
-                )
-            )
-            if stuck is not None:
-                results[-1] = _of_a_hang(results[-1], stuck)
-    except RanOut as error:
-        return open_result(str(error))
-    except Undetermined as error:
-        return open_result(str(error))
-    result = with_origins(_together(results), function)
-    notes = (*_counted(cases, told), *(_said(one) for one in _assumed(cases)), *result.notes)
-    seconds = time.perf_counter() - start
+        cases = cases_of(module, function, launch, effort)
+        results = [_of_case(case, lift(case.execution, name, effort.tick), asked, effort) for case in cases]
+    except (RanOut, Undetermined) as error:
+        ids = asked.properties or PROPERTIES
+        findings = tuple(Finding(id, UNDETERMINED, note=str(error)) for id in ids)
+        result = Result("ptx", name, {}, asked.engine, findings)
+        notes: tuple[str, ...] = ()
+    else:
+        result = with_origins(_together(results), function)
+        notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)))
     return replace(
-        result, parameters=parameters, shown=tuple(parameters), scope=_scope(told), notes=notes, seconds=seconds
+        result,
+        parameters=parameters,
+        shown=tuple(parameters),
+        scope=_scope(launch),
+        notes=(*notes, *result.notes),
+        seconds=time.perf_counter() - start,
     )
+
+
+def _of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> Result:
+    stuck = case.execution.stuck
+    left = max(1e-3, asked.timeout - (time.perf_counter() - effort.since)) if asked.timeout else 0.0
+    result = check(
+        kernel,
+        command="ptx",
+        properties=asked.properties,
+        engine="order" if stuck is not None and asked.engine == DEFAULT else asked.engine,
+        limit=asked.limit,
+        timeout=left,
+        memory=asked.memory,
+        reduced=asked.reduced,
+        progress=asked.progress,
+        valid=True,
+        trace_seconds=TRACE_SECONDS,
+    )
+    return result if stuck is None else _of_a_hang(result, stuck)
 
 
 def _of_a_hang(result: Result, stuck: Source) -> Result:

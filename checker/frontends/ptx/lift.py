@@ -71,12 +71,13 @@ class _Lift:
                 beyond = [end for _, ranges in ranges_of(event.what, cta.rank) for _, end in ranges if end > stop]
                 beyond += [at.address + MBARRIER_BYTES for at in barriers_of(event.what) if at.address >= stop]
                 if beyond:
-                    base = self.execution.addresses.dynamic
-                    raise SpecError(
-                        f"{self.code.function.code[event.number].name}: up to byte {beyond[0] - base} of dynamic shared "
-                        f"memory, of which the launch has {self.launch.dynamic_shared}: see dynamic_shared",
-                        self.sources[event.number],
+                    name, place = (
+                        self.code.function.code[event.number].name,
+                        beyond[0] - self.execution.addresses.dynamic,
                     )
+                    what = f"{name}: up to byte {place} of dynamic shared memory"
+                    given = f"of which the launch has {self.launch.dynamic_shared}: see dynamic_shared"
+                    raise SpecError(f"{what}, {given}", self.sources[event.number])
 
     def kernel(self) -> Kernel:
         self._must_be_there()
