@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sm90_verify.evidence.hardware.arithmetic.snippets import ENTRY, PARAMETERS, THREADS, WORD, Snippet, kernel
-from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
+from sm90_verify.frontends.ptx.code import Code
+from sm90_verify.frontends.ptx.execute import Addresses, ClusterRun, code_of
 from sm90_verify.frontends.ptx.fragment import Fragment
+from sm90_verify.frontends.ptx.handlers import Handler
 from sm90_verify.frontends.ptx.instruction import PtxModule
-from sm90_verify.frontends.ptx.launch import Bytes, Launch
+from sm90_verify.frontends.ptx.launch import Block, Bytes, Launch
 from sm90_verify.frontends.ptx.operands import Indices, OperandReader
 from sm90_verify.frontends.ptx.parser import parse
 from sm90_verify.frontends.ptx.slices import everything
+from sm90_verify.frontends.ptx.spaces import space_of
 from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.frontends.ptx.values import One, lane
 from sm90_verify.spec.model.tick import unheard
@@ -33,6 +36,33 @@ def launch_of(module: PtxModule, given: bytes, threads: int) -> Launch:
     )
 
 
+def stored(code: Code, addresses: Addresses, launch: Launch, block: Block) -> dict[int, One]:
+    """By address, what a CTA stores in global memory."""
+    run, found = ClusterRun(code, addresses, launch, (block,), unheard), dict[int, One]()
+    for number, one in enumerate(code.function.code):
+        if one.opcode == "st" and not {"shared", "local"} & set(one.modifiers):
+            run.handlers[number] = _watched(OperandReader(code, number, addresses), run._bind(number), found)
+    run.run()
+    assert not any(warp.fragments for warp in run.cluster.ctas[0].warps), "lanes wait for ever"
+    return found
+
+
+def _watched(reader: OperandReader, otherwise: Handler, found: dict[int, One]) -> Handler:
+    where, what = (reader.get(operand, 64) for operand in reader.one.operands)
+
+    def handle(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+        places, values = where(fragment), what(fragment)
+        if "global" not in reader.one.modifiers and space_of(lane(places, lanes[0])) != "global":
+            return otherwise(warp, fragment, lanes)
+        for index in lanes:
+            place = lane(places, index)
+            assert isinstance(place, int)
+            found[place] = lane(values, index)
+        return True
+
+    return handle
+
+
 class Computing:
     """Executes a kernel of snippets; found: what was stored, by address."""
 
@@ -48,27 +78,7 @@ class Computing:
         self.code, self.addresses = code_of(module, function, self.launch, everything(function))
 
     def run(self, cta: int) -> None:
-        execution = ClusterRun(self.code, self.addresses, self.launch, ((cta, 0, 0),), unheard)
-        for number, one in enumerate(self.code.function.code):
-            if one.opcode == "st" and "global" in one.modifiers:
-                execution.handlers[number] = self._store(number)
-                execution.meeting[number] = None
-        execution.run()
-        assert not any(warp.fragments for warp in execution.cluster.ctas[0].warps), "lanes wait for ever"
-
-    def _store(self, number: int):
-        reader = OperandReader(self.code, number, self.addresses)
-        where, what = (reader.get(operand, 64) for operand in self.code.function.code[number].operands)
-
-        def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-            places, values = where(fragment), what(fragment)
-            for index in lanes:
-                place = lane(places, index)
-                assert isinstance(place, int)
-                self.found[place] = lane(values, index)
-            return True
-
-        return run
+        self.found |= stored(self.code, self.addresses, self.launch, (cta, 0, 0))
 
     def results(self, one: int, threads: Sequence[int]) -> list[list[One]]:
         """By result of a snippet, what each of the threads has left; 0 where it has left nothing."""

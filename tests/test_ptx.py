@@ -122,10 +122,9 @@ def test_accesses_of_different_lanes_do_not_race_where_their_bytes_differ(tmp_pa
 def test_stores_of_the_same_value_do_not_race(tmp_path):
     text = (
         "mov.u32 %r1, smem; mov.u32 %r2, {value}; shr.u32 %r2, %r2, 5; st.shared.b32 [%r1], %r2; bar.sync 0;"
-        "ld.shared.b32 %r3, [%r1];"
-        "setp.eq.u32 %p0, %r3, 7; @%p0 bra END; END:"
+        "ld.shared.b32 %r3, [%r1]; setp.eq.u32 %p0, %r3, 7; @%p0 bra END; END:"
     )
-    assert asked(tmp_path, kernel(text.format(value=224)), launch(64)).verdict == PROVED
+    assert asked(tmp_path, kernel(text.format(value=7 * 32)), launch(64)).verdict == PROVED
     assert verdicts(asked(tmp_path, kernel(text.format(value="%tid.x")), launch(64)))["race"] == VIOLATED
 
 

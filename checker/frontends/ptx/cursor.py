@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sm90_verify.frontends.ptx.tokens import Token, integer
+from sm90_verify.frontends.ptx.tokens import PtxToken, integer
 from sm90_verify.spec.errors import Source, SpecError
 
 
 class Cursor:
-    """Reads tokens one after the other; every error has the line of the token that is next."""
+    """Reads tokens one after the other; every error has the line of a token."""
 
-    def __init__(self, tokens: Sequence[Token], path: str) -> None:
+    def __init__(self, tokens: Sequence[PtxToken], path: str) -> None:
         self.tokens, self.path, self.index = tokens, path, 0
+        self.texts = [one.text for one in tokens] + ["", ""]
 
     @property
     def over(self) -> bool:
@@ -20,25 +21,31 @@ class Cursor:
 
     @property
     def line(self) -> int:
+        """Of the next token; at the end, of the last one."""
         if self.over:
             return self.tokens[-1].line if self.tokens else 1
         return self.tokens[self.index].line
 
+    @property
+    def kind(self) -> str:
+        """Of the next token; "" at the end."""
+        return "" if self.over else self.tokens[self.index].kind
+
     def peek(self, ahead: int = 0) -> str:
-        """The text of the next token, or of one that follows; "" at the end."""
-        where = self.index + ahead
-        return self.tokens[where].text if where < len(self.tokens) else ""
+        """The text of the next token, or of the one after it; "" at the end."""
+        return self.texts[self.index + ahead]
 
     def next(self) -> str:
         """The next token, which is passed."""
-        if self.over:
+        found = self.texts[self.index]
+        if not found:
             raise self.wrong("the text ends here in the middle of something: is the file complete?")
         self.index += 1
-        return self.tokens[self.index - 1].text
+        return found
 
     def expect(self, text: str) -> None:
         """Passes this token."""
-        if self.peek() != text:
+        if self.texts[self.index] != text:
             if self.over:
                 self.next()
             raise self.wrong(f"{self.peek()!r} where {text!r} should stand")
@@ -67,10 +74,10 @@ class Cursor:
 
     def rest_of_line(self) -> list[str]:
         """The tokens up to the end of the line, which are passed."""
-        line, words = self.line, []
-        while not self.over and self.line == line:
-            words.append(self.next())
-        return words
+        first, line = self.index, self.line
+        while not self.over and self.tokens[self.index].line == line:
+            self.index += 1
+        return self.texts[first : self.index]
 
     def skip_past(self, text: str) -> None:
         """Passes everything up to this token, and the token."""
@@ -87,3 +94,7 @@ class Cursor:
     def wrong(self, what: str) -> SpecError:
         """An error at the next token."""
         return SpecError(what, Source(self.path, self.line))
+
+    def wrong_before(self, what: str) -> SpecError:
+        """An error at the token that was passed last."""
+        return SpecError(what, Source(self.path, self.tokens[self.index - 1].line))

@@ -1,4 +1,4 @@
-"""Variables and parameters of a PTX file: sizes, alignments, addresses, and what they hold at first."""
+"""Variables and parameters of a PTX file: sizes, alignments, addresses, and what they hold at first (PTX ISA 5.4)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sm90_verify.frontends.ptx.cursor import Cursor
 from sm90_verify.frontends.ptx.instruction import Parameter, PtxVariable
+from sm90_verify.frontends.ptx.tokens import integer
 
 BYTES = {
     **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64)},
@@ -21,8 +22,11 @@ BYTES = {
     "e5m2x2": 2,
 }
 """Of one element of a type."""
+REGISTER_TYPES = ("pred", *BYTES)
 MOST = 1 << 31
 """Bytes of one variable."""
+_ATTRIBUTES = ("ptr", "global", "shared", "const", "local", "param", "texref", "samplerref", "surfref")
+"""Words of a declaration that say nothing about its bytes."""
 
 
 def aligned(address: int, align: int) -> int:
@@ -38,9 +42,16 @@ def parameters(at: Cursor) -> tuple[Parameter, ...]:
     while at.peek() != ")":
         if found:
             at.expect(",")
-        if at.peek() not in (".param", ".reg"):
-            raise at.wrong(f"{at.peek()!r} where a parameter should stand")
+        space = at.peek()
+        if space not in (".param", ".reg"):
+            raise at.wrong(f"{space!r} where a parameter should stand")
         at.next()
+        if space == ".reg":
+            kind = at.name()[1:]
+            if kind not in REGISTER_TYPES:
+                raise at.wrong_before(f".reg .{kind} is not known")
+            found.append(Parameter(at.name(), 0, 0, 1, kind))
+            continue
         align, size = _type(at)
         name, count, _ = _name_and_count(at)
         offset = aligned(offset, align)
@@ -50,23 +61,27 @@ def parameters(at: Cursor) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def variable(at: Cursor, others: Sequence[PtxVariable]) -> PtxVariable:
-    """One variable; its address follows those of its space before it."""
-    line, space = at.line, at.next()[1:]
+def variables(at: Cursor, others: Sequence[PtxVariable]) -> list[PtxVariable]:
+    """Those of one declaration; the address of each follows those of its space before it."""
+    space = at.next()[1:]
     align, size = _type(at)
-    name, count, unbounded = _name_and_count(at)
-    initial = None
-    if at.peek() == "=":
+    found: list[PtxVariable] = []
+    while True:
+        line = at.line
+        name, count, unbounded = _name_and_count(at)
+        initial = None
+        if at.peek() == "=":
+            at.next()
+            initial = _initial(at, size)
+            if unbounded and initial is not None:
+                count, unbounded = len(initial) // size, False
+        last = next((one for one in (*reversed(found), *reversed(others)) if one.space == space), None)
+        address = aligned(last.address + last.size if last else 0, align)
+        found.append(PtxVariable(name, space, align, 0 if unbounded else size * count, address, line, initial))
+        if at.peek() != ",":
+            at.expect(";")
+            return found
         at.next()
-        initial = _initial(at, size)
-        if unbounded and initial is not None:
-            count, unbounded = len(initial) // size, False
-    if at.peek() == ",":
-        raise at.wrong("several variables in one declaration: declare one at a time")
-    at.expect(";")
-    same = [one for one in others if one.space == space]
-    address = aligned(same[-1].address + same[-1].size if same else 0, align)
-    return PtxVariable(name, space, align, 0 if unbounded else size * count, address, line, initial)
 
 
 def _type(at: Cursor) -> tuple[int, int]:
@@ -77,16 +92,16 @@ def _type(at: Cursor) -> tuple[int, int]:
         word = at.next()[1:]
         if word == "align":
             align = at.number()
-            if align < 1 or align & (align - 1):
-                raise at.wrong(f".align {align}: use a power of two")
+            if align < 1 or align & (align - 1) or align > MOST:
+                raise at.wrong_before(f".align {align}: use a power of two")
         elif word in ("v2", "v4"):
             vector = int(word[1:])
         elif word in BYTES:
             size = BYTES[word]
         elif word == "attribute":
             at.skip_past(")")
-        elif word not in ("ptr", "global", "shared", "const", "local", "param", "texref", "samplerref", "surfref"):
-            raise at.wrong(f".{word} in a declaration is not known")
+        elif word not in _ATTRIBUTES:
+            raise at.wrong_before(f".{word} in a declaration is not known")
     if not size:
         raise at.wrong("a declaration without a type")
     return align or size * vector, size * vector
@@ -102,13 +117,13 @@ def _name_and_count(at: Cursor) -> tuple[str, int, bool]:
         else:
             count *= at.number()
         at.expect("]")
-    if not 0 <= count <= MOST:
-        raise at.wrong(f"{name} has {count} elements")
+        if not 0 <= count <= MOST:
+            raise at.wrong_before(f"{name} has {count} elements")
     return name, count, unbounded
 
 
 def _initial(at: Cursor, size: int) -> bytes | None:
-    """Integers in braces; None where addresses or floating-point numbers are among them, which nobody follows."""
+    """Numbers, in braces or not; None where addresses are among them, or numbers that are not written as bits."""
     found, depth, known = bytearray(), 0, True
     while True:
         word = at.next()
@@ -117,8 +132,8 @@ def _initial(at: Cursor, size: int) -> bytes | None:
             sign = -1 if word == "-" else 1
             text = at.next() if word == "-" else word
             try:
-                found += (sign * int(text.rstrip("U"), 0) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+                found += (sign * integer(text) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
             except ValueError:
                 known = False
-        if depth == 0 and at.peek() in (";", ","):
+        if depth <= 0 and at.peek() in (";", ","):
             return bytes(found) if known else None

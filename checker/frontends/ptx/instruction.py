@@ -120,7 +120,7 @@ class PtxInstruction:
 class PtxVariable(NamedTuple):
     """space: "shared", "global", "const", "local" or "param". size: bytes, 0 for an `.extern .shared` array of any
     size. address: within the static shared memory of its function, or of all variables of its space in the module.
-    initial: what it holds at first, if the PTX says so; None: zeros.
+    initial: what it holds at first, where the PTX gives that in numbers alone.
     """
 
     name: str
@@ -133,20 +133,19 @@ class PtxVariable(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """offset: in the block of parameters, bytes."""
+    """offset: in the block of parameters, bytes. type: of one that is a register (.reg); register: its number."""
 
     name: str
     offset: int
     size: int
     align: int
+    type: str = ""
+    register: int = -1
 
 
 @dataclass(frozen=True)
 class Function:
-    """An .entry or a .func. types: of each register. results: what a .func returns. attributes: .maxntid and the like.
-
-    labels: by name, the number of the instruction that follows.
-    """
+    """An .entry or a .func. results: of a .func. types: of each register. attributes: .maxntid and the like."""
 
     name: str
     line: int

@@ -6,16 +6,18 @@ has them; registers and labels of all scopes are made different from each other.
 
 from __future__ import annotations
 
-from sm90_verify.frontends.ptx.body import Body
+from dataclasses import replace
+
+from sm90_verify.frontends.ptx.body import read_body
 from sm90_verify.frontends.ptx.cursor import Cursor
-from sm90_verify.frontends.ptx.declarations import parameters, variable
+from sm90_verify.frontends.ptx.declarations import parameters, variables
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule, PtxVariable
 from sm90_verify.frontends.ptx.tokens import tokens_of
 from sm90_verify.spec.errors import Source, SpecError
 
 _LINKING = (".visible", ".extern", ".weak", ".common")
 _SPACES = (".global", ".shared", ".const", ".local")
-_LINES = (".version", ".target", ".address_size", ".file", ".loc")
+_SKIPPED = (".pragma", ".alias", ".attribute", ".tex")
 
 
 def parse(text: str, path: str) -> PtxModule:
@@ -44,29 +46,37 @@ class _File:
 
     def _look_up_files(self) -> None:
         """.file may come after the code that names it."""
-        tokens = self.at.tokens
+        texts, tokens = self.at.texts, self.at.tokens
         for index, one in enumerate(tokens):
-            if one.text == ".file" and index + 2 < len(tokens) and tokens[index + 1].kind == "number":
-                self.files[int(tokens[index + 1].text)] = tokens[index + 2].text.strip('"')
+            if one.text == ".file" and texts[index + 1].isdecimal():
+                self.files[int(texts[index + 1][:9])] = texts[index + 2].strip('"')
 
     def _directive(self) -> None:
         word = self.at.peek()
-        if word in _LINES:
-            words = self.at.rest_of_line()
-            if word == ".version":
-                self.version = words[1] if len(words) > 1 else ""
-            elif word == ".target":
-                self.target = words[1] if len(words) > 1 else ""
+        if word == ".version":
+            self.at.next()
+            self.version = self.at.next()
+        elif word == ".target":
+            self.at.next()
+            self.target = self.at.name()
+            while self.at.peek() == ",":
+                self.at.next()
+                self.at.name()
+        elif word == ".address_size":
+            self.at.next()
+            self.at.number()
+        elif word in (".file", ".loc"):
+            self.at.rest_of_line()
         elif word in _LINKING:
             self.at.next()
         elif word in (".entry", ".func"):
             self._function(is_entry=word == ".entry")
         elif word in _SPACES:
-            self.variables.append(variable(self.at, self.variables))
+            self.variables += variables(self.at, self.variables)
         elif word == ".section":
             self.at.skip_past("{")
             self.at.skip_past("}")
-        elif word in (".pragma", ".alias", ".attribute", ".tex"):
+        elif word in _SKIPPED:
             self.at.skip_past(";")
         else:
             raise self.at.wrong(f"{word!r} where a function or a variable should begin")
@@ -82,22 +92,10 @@ class _File:
             self.at.next()
             return
         if any(one.name == name for one in self.functions):
-            raise self.at.wrong(f"two functions are called {name}")
-        body = Body(self.at, self.files)
-        body.read()
-        self.functions.append(
-            Function(
-                name,
-                line,
-                is_entry,
-                given,
-                results,
-                tuple(body.types),
-                tuple(body.code),
-                tuple(body.variables),
-                attributes,
-            )
-        )
+            raise SpecError(f"two functions are called {name}", Source(self.at.path, line))
+        body = read_body(self.at, self.files, given, results)
+        found = Function(name, line, is_entry, body.parameters, body.results, body.types, body.code, body.variables)
+        self.functions.append(replace(found, attributes=attributes))
 
     def _attributes(self) -> dict[str, tuple[int, ...]]:
         found: dict[str, tuple[int, ...]] = {}

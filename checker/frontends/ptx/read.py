@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from sm90_verify.frontends.ptx.inline import inlined
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
 from sm90_verify.frontends.ptx.launch import Launch
 from sm90_verify.frontends.ptx.parser import parse
@@ -36,10 +37,10 @@ def read_module(path: str) -> PtxModule:
 
 
 def entry_of(module: PtxModule, name: str, launch: Launch) -> Function:
-    """The kernel that a launch is of. Raises SpecError where it is not there, or not the only one."""
+    """The kernel that a launch is of, calls inlined. Raises SpecError where it is not there, or not the only one."""
     function = kernel_named(module, name)
     _must_fit(module, function, launch)
-    return function
+    return inlined(module, function)
 
 
 def kernel_named(module: PtxModule, name: str = "") -> Function:

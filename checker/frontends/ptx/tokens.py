@@ -1,4 +1,4 @@
-"""A text of PTX as words, numbers and marks, each with its line."""
+"""A text of PTX as words, numbers and marks, each with its line (PTX ISA 4)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from sm90_verify.spec.errors import Source, SpecError
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
-      | (?P<string>"(?:[^"\\]|\\.)*")
-      | (?P<number>0[xX][0-9a-fA-F]+U?|0[fFdD][0-9a-fA-F]+|0[bB][01]+U?|\d+\.\d*(?:[eE][-+]?\d+)?|\d+U?)
       | (?P<word>[A-Za-z_.%$](?:[\w.$%]|::)*)
-      | (?P<mark>[-+*|!@,;:{}\[\]()<>=~&^/?])""",
+      | (?P<mark>[-+*|!@,;:{}\[\]()<>=~&^?])
+      | (?P<number>0[xX][0-9a-fA-F]+U?|0[fFdD][0-9a-fA-F]+|0[bB][01]+U?|\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+U?)
+      | (?P<string>"(?:[^"\\\n]|\\.)*")
+      | (?P<rest>/)""",
     re.VERBOSE | re.DOTALL,
 )
+_SECTION = re.compile(r"(?:[^}/]+|//[^\n]*|/\*.*?\*/|/)*", re.DOTALL)
+"""What a .section holds: bytes of debug information, which are many."""
 
 
-class Token(NamedTuple):
+class PtxToken(NamedTuple):
     """kind: "word", "number", "string" or "mark"."""
 
     text: str
@@ -25,22 +28,31 @@ class Token(NamedTuple):
     kind: str
 
 
-def tokens_of(text: str, path: str) -> list[Token]:
-    """All tokens. Raises SpecError for what is none."""
-    found: list[Token] = []
-    position, line, end = 0, 1, len(text)
+def tokens_of(text: str, path: str) -> list[PtxToken]:
+    """All tokens but those inside .section. Raises SpecError for what is none."""
+    found: list[PtxToken] = []
+    position, line, end, in_section = 0, 1, len(text), False
     match = _TOKEN.match
     while position < end:
         one = match(text, position)
-        if one is None:
+        kind = one.lastgroup if one is not None else "rest"
+        if one is None or kind == "rest" or kind is None:
             said = text[position : position + 20].split("\n", maxsplit=1)[0]
             raise SpecError(f"{said!r} is no PTX: give the text that the compiler writes", Source(path, line))
-        kind, word = str(one.lastgroup), one.group()
-        if kind != "space":
-            found.append(Token(word, line, kind))
-        if kind in ("space", "string"):
-            line += word.count("\n")
+        word = one.group()
         position = one.end()
+        if kind == "space":
+            line += word.count("\n")
+            continue
+        found.append(PtxToken(word, line, kind))
+        if word == ".section":
+            in_section = True
+        elif word == "{" and in_section:
+            in_section = False
+            inside = _SECTION.match(text, position)
+            assert inside is not None
+            line += inside.group().count("\n")
+            position = inside.end()
     return found
 
 

@@ -29,7 +29,7 @@ UNGUARDED = re.compile(r"\.sync|16|\b(set|testp|div|rem)\.")
 OPERAND = re.compile(r"\b[abcepxyz]\b")
 
 
-class RandomProgram:
+class ProgramWriter:
     """Writes one program."""
 
     def __init__(self, random: Random, *, together: bool) -> None:
@@ -105,4 +105,4 @@ def _opcode(form: Snippet) -> str:
 
 def programs(seed: int, count: int, length: int) -> list[Snippet]:
     """Programs, every other one with collectives."""
-    return [RandomProgram(Random(f"{seed} {number}"), together=number % 2 > 0).write(length) for number in range(count)]
+    return [ProgramWriter(Random(f"{seed} {number}"), together=number % 2 > 0).write(length) for number in range(count)]
