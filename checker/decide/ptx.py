@@ -14,6 +14,7 @@ from typing import NamedTuple
 from sm90_verify.engines.check import check
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.table import DEFAULT
+from sm90_verify.frontends.core_launch import is_core, launch_from_core
 from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
@@ -38,7 +39,7 @@ class LaunchCase(NamedTuple):
 
 
 def check_ptx(
-    path: str,
+    path: str | PtxModule,
     launch: str | Launch,
     *,
     kernel: str = "",
@@ -50,28 +51,29 @@ def check_ptx(
     reduced: bool = True,
     progress: Told | None = None,
 ) -> Result:
-    """Decides a launch of a kernel. path: of the PTX; launch: a launch, or the path of a file (docs/ptx_launch.md);
-    kernel: the name of an .entry, where the file has several. The other arguments are those of `check`.
+    """Decides a launch of a kernel. path: of the PTX, or what has been read of it; launch: a launch, or the path of a
+    launch file (docs/ptx_launch.md) or of a core dump (docs/hang.md); kernel: the name of an .entry, where the file has
+    several. The other arguments are those of `check`.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
     """
     start = time.perf_counter()
     effort = Effort(timeout, memory or memory_bound(), progress, start)
-    module = read_module(path)
-    told = read_launch(launch) if isinstance(launch, str) else launch
-    function = entry_of(module, kernel or told.kernel, told)
+    module = read_module(path) if isinstance(path, str) else path
+    function, told, said = _launched(module, launch, kernel)
+    name = os.path.basename(module.path)
     parameters = _parameters(told)
 
     def open_result(why: str) -> Result:
         findings = tuple(Finding(id, UNDETERMINED, note=why) for id in properties or PROPERTIES)
         seconds = time.perf_counter() - start
-        return Result("ptx", os.path.basename(path), parameters, engine, findings, _scope(told), seconds=seconds)
+        return Result("ptx", name, parameters, engine, findings, _scope(told), seconds=seconds, notes=said)
 
     try:
         cases = cases_of(module, function, told, effort)
         results = []
         for case in cases:
-            found = lift(case.execution, os.path.basename(path), effort.tick)
+            found = lift(case.execution, name, effort.tick)
             left = max(1e-3, timeout - (time.perf_counter() - start)) if timeout else 0.0
             stuck = case.execution.stuck
             results.append(
@@ -96,11 +98,20 @@ def check_ptx(
     except Undetermined as error:
         return open_result(str(error))
     result = _together(results)
-    notes = (*_counted(cases, told), *(_said(one) for one in _assumed(cases)), *result.notes)
+    notes = (*said, *_counted(cases, told), *(_said(one) for one in _assumed(cases)), *result.notes)
     seconds = time.perf_counter() - start
     return replace(
         result, parameters=parameters, shown=tuple(parameters), scope=_scope(told), notes=notes, seconds=seconds
     )
+
+
+def _launched(module: PtxModule, launch: str | Launch, kernel: str) -> tuple[Function, Launch, tuple[str, ...]]:
+    """The kernel, its launch, and what is to be noted about that."""
+    if isinstance(launch, str) and is_core(launch):
+        found = launch_from_core(launch, module, kernel)
+        return found.function, found.launch, found.notes
+    told = read_launch(launch) if isinstance(launch, str) else launch
+    return entry_of(module, kernel or told.kernel, told), told, ()
 
 
 def _of_a_hang(result: Result, stuck: Source) -> Result:
