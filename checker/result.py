@@ -63,6 +63,8 @@ class TraceStep:
     action: str = ""
     kind: StepKind = "other"
     things: tuple[str, ...] = ()
+    origin: tuple[str, ...] = ()
+    """The lines from which this one was compiled, `file:line`, the innermost of inlined functions first."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class Blocked:
     file: str = ""
     line: int = 0
     to_blame: bool = False
+    origin: tuple[str, ...] = ()
+    """As of a TraceStep."""
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def check_ptx(
         return open_result(str(error))
     except Undetermined as error:
         return open_result(str(error))
-    result = _together(results)
+    result = with_origins(_together(results), function)
     notes = (*said, *_counted(cases, told), *(_said(one) for one in _assumed(cases)), *result.notes)
     seconds = time.perf_counter() - start
     return replace(
@@ -126,6 +126,24 @@ def _of_a_hang(result: Result, stuck: Source) -> Result:
         for finding in result.findings
     )
     return replace(result, findings=findings)
+
+
+def with_origins(result: Result, function: Function) -> Result:
+    """The result with the lines of the program that the PTX was made from, where it says them (.loc)."""
+    places = {one.line: one.place for one in reversed(function.code) if one.place is not None}
+    said = {line: tuple(f"{one.file}:{one.line}" for one in place.chain) for line, place in places.items()}
+    findings = []
+    for finding in result.findings:
+        trace = finding.trace
+        if trace is not None:
+            trace = replace(
+                trace,
+                steps=tuple(replace(step, origin=said.get(step.line, ())) for step in trace.steps),
+                next=tuple(replace(step, origin=said.get(step.line, ())) for step in trace.next),
+                blocked=tuple(replace(entry, origin=said.get(entry.line, ())) for entry in trace.blocked),
+            )
+        findings.append(replace(finding, trace=trace))
+    return replace(result, findings=tuple(findings))
 
 
 def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effort) -> list[LaunchCase]:

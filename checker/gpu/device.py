@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import tempfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from sm90_verify.spec.errors import SpecError
 
@@ -54,12 +55,25 @@ class Fault(SpecError):
 class Module:
     """A CUDA source compiled for sm_90a with macros; its kernels are launched by name."""
 
+    file: IO[str] | None = None
+
     def __init__(self, source: str, macros: dict[str, int | str] | None = None) -> None:
         """source: the text of the program, which can include what is in `sources()`."""
         self.cupy = _cupy()
         options = ["-std=c++17", "-arch=sm_90a", f"-I{sources()}", f"-DHEADERS={_edition()}"]
         options += [f"-D{name}={value}" for name, value in (macros or {}).items()]
         self.module = self.cupy.RawModule(code=source, options=tuple(options))
+
+    @classmethod
+    def of_ptx(cls, text: str) -> Module:
+        """The same of PTX, which the driver translates as it stands."""
+        found = cls.__new__(cls)
+        found.cupy = _cupy()
+        found.file = file = tempfile.NamedTemporaryFile("w", suffix=".ptx")  # noqa: SIM115  as long as it may be read
+        file.write(text)
+        file.flush()
+        found.module = found.cupy.RawModule(path=file.name)
+        return found
 
     def launch(
         self, kernel: str, grid: int, block: int, arguments: tuple[Any, ...], *, shared: int = 0, cluster: int = 1

@@ -91,6 +91,7 @@ def trace_object(trace: Trace) -> dict[str, Any]:
                 "file": entry.file,
                 "line": entry.line,
                 "to_blame": entry.to_blame,
+                **({"origin": list(entry.origin)} if entry.origin else {}),
             }
             for entry in trace.blocked
         ],
@@ -106,6 +107,7 @@ def _step(step: TraceStep) -> dict[str, Any]:
         "line": step.line,
         "changes": step.changes,
         "action": step.action,
+        **({"origin": list(step.origin)} if step.origin else {}),
     }
 
 

@@ -27,6 +27,9 @@ from sm90_verify.report.sections import (
 )
 from sm90_verify.result import PROPERTIES, Result, Trace, TraceStep
 
+MOST_ROWS = 60
+"""Steps of a schedule that are shown, the last of those that matter, unless all are asked for."""
+
 
 def sections_of(result: Result, *, every_step: bool = False, again: str | None = None) -> Report:
     """The report on a result. every_step: all of its trace, not only those that matter. again: as in Execution; what
@@ -69,10 +72,10 @@ def _counterexample(trace: Trace, every_step: bool) -> list[Section]:
     guilty = guilty_step(told)
     blamed = next((entry for entry in trace.blocked if entry.to_blame and entry.line), None)
     if blamed is not None:
-        sections.append(_excerpt(trace, blamed.file, blamed.line, blamed.role))
+        sections.append(_excerpt(trace, blamed.file, blamed.line, blamed.role, blamed.origin))
     elif guilty is not None:
         step = told.steps[guilty]
-        sections.append(_excerpt(trace, step.file, step.line, step.role))
+        sections.append(_excerpt(trace, step.file, step.line, step.role, step.origin))
     sections.append(_schedule(told, len(trace.steps), every_step))
     if trace.blocked:
         sections.append(Stuck(trace.blocked))
@@ -90,7 +93,7 @@ def title_of(trace: Trace) -> str:
     return what_is(trace.property) if trace.property in PROPERTIES else trace.because
 
 
-def _excerpt(trace: Trace, file: str, blamed: int, role: str) -> Excerpt:
+def _excerpt(trace: Trace, file: str, blamed: int, role: str, origin: tuple[str, ...]) -> Excerpt:
     """The line to blame and its neighbours, with the steps of the role that executed them."""
     executed = {
         step.line: number for number, step in enumerate(trace.steps, 1) if step.file == file and step.role == role
@@ -100,7 +103,7 @@ def _excerpt(trace: Trace, file: str, blamed: int, role: str) -> Excerpt:
         for number in range(blamed - 1, blamed + 2)
         if (text := linecache.getline(file, number).rstrip()).strip()
     ]
-    return Excerpt(file, blamed, tuple(lines))
+    return Excerpt(file, blamed, tuple(lines), origin)
 
 
 def _schedule(told: Trace, taken: int, every_step: bool) -> ScheduleTable:
@@ -108,6 +111,8 @@ def _schedule(told: Trace, taken: int, every_step: bool) -> ScheduleTable:
     which may be one that comes next.
     """
     chosen = tuple(range(len(told.steps))) if every_step else that_matter(told)
+    if not every_step:
+        chosen = chosen[-MOST_ROWS:]
     ahead = told.property != "race" and guilty_step(told) == taken
     rows = tuple(_row(told.steps[index], index + 1, taken, taken + ahead) for index in chosen)
     return ScheduleTable(rows, len(told.steps) - len(rows))

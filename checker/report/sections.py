@@ -29,11 +29,12 @@ class SourceLine(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """The line to blame and its neighbours."""
+    """The line to blame and its neighbours; origin: the lines from which it was compiled, as of a TraceStep."""
 
     file: str
     line: int
     lines: tuple[SourceLine, ...]
+    origin: tuple[str, ...] = ()
 
 
 class ScheduleRow(NamedTuple):

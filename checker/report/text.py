@@ -177,7 +177,8 @@ def _excerpt(section: Excerpt) -> list[str]:
         mark = ">" if line.number == section.line else " "
         when = f"step {line.step}" if line.step else ""
         lines.append(f"{mark}{line.number:4d}| {line.text[:76]:<76} {when}".rstrip())
-    return [*lines, "     |"]
+    places = [f"     {'      ' if number else '= from'} {_short(one)}" for number, one in enumerate(section.origin)]
+    return [*lines, "     |", *places]
 
 
 def _schedule(section: ScheduleTable) -> list[str]:

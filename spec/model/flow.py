@@ -64,11 +64,17 @@ def threads_of_warp(programs: Iterable[Program], program: Program, sync: op.Warp
 
 
 def warpgroups_of(programs: Sequence[Program]) -> dict[str, tuple[str, ...]]:
-    """By program that executes wgmma as a part of a warpgroup, the other programs of that warpgroup."""
+    """By program of a warpgroup that executes wgmma as parts, the other programs of it."""
     groups: dict[tuple[str, int], list[str]] = {}
+    joint = {
+        (program.role, program.me.first // WARPGROUP)
+        for program in programs
+        if any(effects_of(node.operation).joins is not None for node in program.nodes)
+    }
     for program in programs:
-        if any(effects_of(node.operation).joins is not None for node in program.nodes):
-            groups.setdefault((program.role, program.me.first // WARPGROUP), []).append(program.name)
+        key = program.role, program.me.first // WARPGROUP
+        if key in joint:
+            groups.setdefault(key, []).append(program.name)
     return {name: tuple(other for other in some if other != name) for some in groups.values() for name in some}
 
 

@@ -174,6 +174,8 @@ def part_of_a_warpgroup(program: Program, programs: Sequence[Program]) -> str:
     parts = [other for other in programs if other.role == program.role]
     threads = sum(part.me.threads for part in parts)
     if threads % WARPGROUP == 0:
+        if any(effects_of(node.operation).joins is not None for node in program.nodes):
+            return ""  # who does not come to a wgmma keeps the others waiting
         idle = [part for part in parts if not any(_is_of_wgmma(effects_of(node.operation)) for node in part.nodes)]
         if not idle or program.me.threads % WARPGROUP == 0:
             return ""

@@ -9,7 +9,7 @@ from sm90_verify.frontends.ptx.values import signed
 
 
 def divided(a: int, b: int, bits: int) -> int:
-    """Towards zero; by zero, all ones, which is what the hardware gives (the ISA leaves it open)."""
+    """Towards zero; by zero, all ones, which is what an H200 gives (the ISA leaves it open)."""
     if b == 0:
         return (1 << bits) - 1
     quotient = abs(a) // abs(b)
@@ -17,9 +17,9 @@ def divided(a: int, b: int, bits: int) -> int:
 
 
 def remainder(a: int, b: int, bits: int) -> int:
-    """With the sign of the dividend."""
+    """With the sign of the dividend; of a division by zero, all ones."""
     if b == 0:
-        return a & ((1 << bits) - 1)
+        return (1 << bits) - 1
     left = abs(a) % abs(b)
     return (-left if a < 0 else left) & ((1 << bits) - 1)
 
@@ -38,9 +38,15 @@ def highest(a: int, bits: int, shift: bool) -> int:
     return bits - 1 - found if shift else found
 
 
+def _field(position: int, length: int, bits: int) -> tuple[int, int]:
+    """Of bfe and bfi. An H200 reads 8 bits of both for words of 32, and all for words of 64 (the ISA says 8)."""
+    return (position & 255, length & 255) if bits == 32 else (min(position, bits), min(length, bits))
+
+
 def extracted(a: int, position: int, length: int, bits: int, sign: bool) -> int:
     """bfe"""
-    position, length, mask = position & 255, length & 255, (1 << bits) - 1
+    position, length = _field(position, length, bits)
+    mask = (1 << bits) - 1
     if length == 0:
         return 0
     upper = bool(a >> min(position + length - 1, bits - 1) & 1) if sign else False
@@ -53,7 +59,7 @@ def extracted(a: int, position: int, length: int, bits: int, sign: bool) -> int:
 
 def inserted(a: int, b: int, position: int, length: int, bits: int) -> int:
     """bfi: the low bits of a, in b."""
-    position, length = position & 255, length & 255
+    position, length = _field(position, length, bits)
     field = ((1 << length) - 1) << position & ((1 << bits) - 1) if position < bits else 0
     return (b & ~field) | (a << position & field)
 
@@ -151,6 +157,8 @@ def in_halves(name: str, a: int, b: int, sign: bool) -> int:
 
 def nth_set(a: int, base: int, offset: int) -> int:
     """fns: the place of the nth bit that is set, from a base upwards, or downwards for an offset below 0."""
+    if offset == -(1 << 31):
+        return 0
     places = range(base, 32) if offset > 0 else range(base, -1, -1) if offset else range(base, base + 1)
     found = [place for place in places if a >> place & 1] if base < 32 else []
     count = max(abs(offset), 1)

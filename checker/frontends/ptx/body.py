@@ -193,7 +193,7 @@ class Body:
         last = operands[-1] if operands else None
         if not isinstance(last, Symbol):
             raise SpecError(f"{'.'.join(words)} to no label", Source(self.at.path, line))
-        names = (last.name,)
+        names: tuple[str, ...] = (last.name,)
         if words[0] == "brx":
             table = next((scope[last.name] for scope in reversed(self.tables) if last.name in scope), None)
             if table is None:
@@ -286,7 +286,8 @@ class Body:
     def _memory(self) -> AddressOperand:
         at = self.at
         at.expect("[")
-        address, coordinates = self._operand(), ()
+        address = self._operand()
+        coordinates: tuple[Operand, ...] = ()
         if at.peek() == ",":
             at.next()
             coordinates = self._list("{", "}")

@@ -55,12 +55,16 @@ class Code:
 
 
 def compiled(
-    function: Function, path: str, address: Callable[[str], int | None], environment: Mapping[str, Callable[..., Any]]
+    function: Function,
+    path: str,
+    address: Callable[[str], int | None],
+    environment: Mapping[str, Callable[..., Any]],
+    sliced: Slice | None = None,
 ) -> Code:
     """The code of a function. address: of a variable or a parameter, by its name; environment: functions that
-    expressions call and that depend on the launch.
+    expressions call and that depend on the launch; sliced: what of it matters, if that is known already.
     """
-    sliced = slice_of(function)
+    sliced = sliced or slice_of(function)
     slots = {register: place for place, register in enumerate(sorted({*sliced.needed, CARRY}))}
     starts = _starts(function)
     block_at = {start: number for number, start in enumerate(starts)}
@@ -193,9 +197,10 @@ class _Compiler:
                 (into, unknown if function is None else lane_by_lane(function, *(registers[r] for r in reads), *more))
                 for into, function, reads in plan
             ]
+            if guard is not None:
+                predicate = registers[slots[guard.register]]
             for into, value in found:
                 if guard is not None:
-                    predicate = registers[slots[guard.register]]
                     yes, no = (registers[into], value) if guard.negated else (value, registers[into])
                     value = selected(predicate, yes, no)
                 registers[into] = value

@@ -31,6 +31,8 @@ def _compared(o: Operands, modifiers: tuple[str, ...], given: Given) -> str:
             raise NotKnown
         said = o.texts(given[:2], unsigned(kind), unsigned(kind))
         return f"compared('{comparison}', {said}, '{kind}', {'ftz' in modifiers})"
+    if not kind[1:].isdecimal():
+        raise NotKnown
     a, b = (o.text(one, kind) for one in given[:2])
     return f"({a} {_SIGNS[comparison]} {b})"
 

@@ -17,6 +17,7 @@ from sm90_verify.frontends.ptx.instruction import Function, Guard, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.on_threads import members, must_meet
 from sm90_verify.frontends.ptx.operands import Indices, OperandReader, Undetermined, depends
+from sm90_verify.frontends.ptx.slices import Slice
 from sm90_verify.frontends.ptx.spaces import (
     SHARED_BEGINS,
     WINDOWS,
@@ -77,8 +78,10 @@ class Addresses:
         return self.found.get(name)
 
 
-def code_of(module: PtxModule, function: Function, launch: Launch) -> tuple[Code, Addresses]:
-    """The kernel as code for one launch."""
+def code_of(
+    module: PtxModule, function: Function, launch: Launch, sliced: Slice | None = None
+) -> tuple[Code, Addresses]:
+    """The kernel as code for one launch. sliced: what of it matters, if that is known already."""
     addresses = Addresses(module, function, launch)
 
     def parameter(address: int, size: int, sign: bool, wide: int) -> One:
@@ -96,7 +99,7 @@ def code_of(module: PtxModule, function: Function, launch: Launch) -> tuple[Code
         "mapped": mapped,
         "mapped_generic": mapped_generic,
     }
-    return compiled(function, module.path, addresses, environment), addresses
+    return compiled(function, module.path, addresses, environment, sliced), addresses
 
 
 class ClusterRun:

@@ -25,15 +25,23 @@ def _sum(sign: str) -> Writer:
         kind = modifiers[-1]
         if kind.endswith("x2"):
             return f"in_halves('{'add' if sign == '+' else 'sub'}', {o.texts(given, 'u32', 'u32')}, False)"
-        a, b = (o.text(one, kind if "sat" in modifiers else unsigned(kind)) for one in given)
         if "sat" in modifiers:
-            return f"saturated({a} {sign} {b}, {WIDTHS[kind]}, True) & {mask(kind)}"
+            a, b = (o.text(one, "s32") for one in given)
+            return _limited(f"{a} {sign} {b}", kind)
+        a, b = (o.text(one, unsigned(kind)) for one in given)
         total = f"({a} {sign} {b}{f' {sign} {o.carry()}' if o.one.opcode.endswith('c') else ''})"
         if "cc" in modifiers:
             return f"{total} & {mask(kind)}", f"({total} >> {WIDTHS[kind]}) & 1"
         return f"{total} & {mask(kind)}"
 
     return write
+
+
+def _limited(said: str, kind: str) -> str:
+    """.sat, which only .s32 has."""
+    if kind != "s32":
+        raise NotKnown
+    return f"saturated({said}, 32, True) & {mask(kind)}"
 
 
 def _product(o: Operands, modifiers: tuple[str, ...], given: Given) -> str | tuple[str, ...]:
@@ -48,7 +56,7 @@ def _product(o: Operands, modifiers: tuple[str, ...], given: Given) -> str | tup
     if len(given) == 2:
         return f"{part} & {mask(kind)}"
     if "sat" in modifiers:
-        return f"saturated({part} + {o.text(given[2], kind)}, {bits}, True) & {mask(kind)}"
+        return _limited(f"{part} + {o.text(given[2], kind)}", kind)
     part = f"({part} & {mask(kind)}) + {o.text(given[2], unsigned(kind))}"
     if o.one.opcode == "madc":
         part += f" + {o.carry()}"
@@ -65,7 +73,7 @@ def _product_24(o: Operands, modifiers: tuple[str, ...], given: Given) -> str:
     if len(given) == 2:
         return f"{part} & {mask(kind)}"
     if "sat" in modifiers:
-        return f"saturated({part} + {o.text(given[2], kind)}, 32, True) & {mask(kind)}"
+        return _limited(f"{part} + {o.text(given[2], kind)}", kind)
     return f"({part} + {o.text(given[2], unsigned(kind))}) & {mask(kind)}"
 
 

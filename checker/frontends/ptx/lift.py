@@ -11,23 +11,24 @@ from sm90_verify.frontends.ptx.events import (
     LanesAccessed,
     Multiplied,
     Peeked,
+    What,
 )
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
-from sm90_verify.frontends.ptx.lanes import Class, classes_of, footprint_of
-from sm90_verify.frontends.ptx.memory_map import MemoryMap, memory_map
+from sm90_verify.frontends.ptx.lanes import WHOLE_WARP, Class, classes_of, footprint_of
+from sm90_verify.frontends.ptx.memory_map import MemoryMap, barriers_of, memory_map, ranges_of
 from sm90_verify.frontends.ptx.naming import Doing, names_of
 from sm90_verify.frontends.ptx.peeks import Peeks
 from sm90_verify.frontends.ptx.state import CtaState, Warp
 from sm90_verify.frontends.ptx.write_part import PartOfRole, PartWriter, unsure
-from sm90_verify.spec.errors import Source
+from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
 from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
-from sm90_verify.spec.ptx.limits import WARP
+from sm90_verify.spec.ptx.limits import MBARRIER_BYTES, WARP
 
 
 def lift(execution: ClusterRun, name: str, tick: Tick = unheard) -> Kernel:
@@ -59,7 +60,25 @@ class _Lift:
         self.names = names_of(mine if execution.stuck is None else beyond(execution, tick).doings, base)
         self.map: MemoryMap = memory_map(done, homes, self.names, base)
 
+    def _must_be_there(self) -> None:
+        """Raises SpecError for an access beyond the shared memory that the launch gives."""
+        stop = self.execution.addresses.dynamic + self.launch.dynamic_shared
+        known: set[What] = set()
+        for cta, _, _, parts in self.roles:
+            for event in (event for part in parts for event in part.events if event.what not in known):
+                known.add(event.what)
+                beyond = [end for _, ranges in ranges_of(event.what, cta.rank) for _, end in ranges if end > stop]
+                beyond += [at.address + MBARRIER_BYTES for at in barriers_of(event.what) if at.address >= stop]
+                if beyond:
+                    base = self.execution.addresses.dynamic
+                    raise SpecError(
+                        f"{self.code.function.code[event.number].name}: up to byte {beyond[0] - base} of dynamic shared "
+                        f"memory, of which the launch has {self.launch.dynamic_shared}: see dynamic_shared",
+                        self.sources[event.number],
+                    )
+
     def kernel(self) -> Kernel:
+        self._must_be_there()
         programs = [program for role in self.roles for program in self._programs(*role)]
         registers = self.launch.registers or 168
         kernel = Kernel(self.name, {}, self.map.layout(), tuple(programs), self.cluster, Rules(met=False), registers)
@@ -79,7 +98,9 @@ class _Lift:
                 name = f"warps{4 * group}_{4 * group + 3}" if group in multiplying else f"warp{warp.number}"
                 groups.setdefault(name, []).append(warp)
             for name, warps in groups.items():
-                parts = [part for warp in warps for part in self._parts(warp, warps[0].number)]
+                parts = [
+                    part for warp in warps for part in self._parts(warp, warps[0].number, multiplies=len(warps) > 1)
+                ]
                 found.append((cta, name, warps, parts))
         return found
 
@@ -101,8 +122,11 @@ class _Lift:
         events = [*warp.events, *(event for _, event in warp.left if event is not None)]
         return classes_of(events, (1 << count) - 1)
 
-    def _parts(self, warp: Warp, first: int) -> Iterator[PartOfRole]:
+    def _parts(self, warp: Warp, first: int, *, multiplies: bool) -> Iterator[PartOfRole]:
+        """What each class of lanes did; a warp that others wait for at a wgmma is there even if it did nothing."""
         classes = self._classes(warp)
+        if multiplies and not classes:
+            yield PartOfRole(warp, WHOLE_WARP, WHOLE_WARP, (), warp.number - first)
         acting = sum(one.mask for one in classes)
         for one in classes:
             self.peeks.check([event for _, event in one.events])

@@ -3,8 +3,7 @@
 A buffer is what one copy fills or empties, or several that overlap; where no copy reaches, bytes that are accessed side
 by side. An access of a buffer is given as ranges, and one of a swizzled matrix has hundreds of them. So the bytes of a
 buffer change places: those that the same accesses touch come to lie together, within the bounds that copies and
-barriers have, which keep their places. Which accesses have bytes in common, and so what can race, stays exactly the
-same.
+barriers have, which keep their places. Which accesses have bytes in common, and so what can race, stays the same.
 """
 
 from __future__ import annotations

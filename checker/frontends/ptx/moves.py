@@ -40,7 +40,7 @@ def _cvt(o: Operands, modifiers: tuple[str, ...], given: Given) -> str:
 def _cvt_pack(o: Operands, modifiers: tuple[str, ...], given: Given) -> str:
     """cvt.pack.sat: two integers, limited to a type, below the low bits of a third operand."""
     into, kind = modifiers[2:4]
-    if "sat" not in modifiers or kind not in ("s32", "u32"):
+    if "sat" not in modifiers or kind != "s32":
         raise NotKnown
     third = o.text(given[2], "b32") if len(given) > 2 else "0"
     return f"packed({o.texts(given[:2], kind, kind)}, {third}, {_PACKED[into]}, {into[0] == 's'})"

@@ -7,6 +7,7 @@ from typing import get_args
 
 from sm90_verify.frontends.ptx import footprints
 from sm90_verify.frontends.ptx.events import LanesAccessed
+from sm90_verify.frontends.ptx.expressions import WIDTHS
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import AddressOperand, Operand, Register
@@ -97,8 +98,8 @@ def _fitted(bound: Binding, value: One, part: Operand, size: int) -> One:
     if isinstance(value, Unknown):
         return value
     if bound.one.type[:1] == "s" and isinstance(part, Register):
-        value = signed(value & ((1 << 8 * size) - 1), 8 * size)
-        return value & 0xFFFFFFFFFFFFFFFF if size == 8 else value & 0xFFFFFFFF
+        wide = WIDTHS[bound.code.function.types[part.number]]
+        return signed(value & ((1 << 8 * size) - 1), 8 * size) & ((1 << wide) - 1)
     return value & ((1 << 8 * size) - 1)
 
 

@@ -61,6 +61,11 @@ def slice_of(function: Function) -> Slice:
                 work += stored(one)
 
 
+def everything(function: Function) -> Slice:
+    """The slice that leaves nothing out."""
+    return Slice((True,) * len(function.code), frozenset(range(len(function.types))), True)
+
+
 def _is_followed(one: PtxInstruction) -> bool:
     """In shared or local memory, or in either by a generic address."""
     return not any(word.startswith(("global", "param")) for word in one.modifiers)

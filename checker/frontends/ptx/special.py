@@ -24,10 +24,8 @@ def special(launch: Launch, static: int, warp: Warp, fragment: Fragment, name: s
     match stem:
         case "laneid":
             return together(fragment.lanes)
-        case "warpid":
-            return warp.number
-        case "nwarpid":
-            return -(-launch.threads // WARP)
+        case "warpid" | "nwarpid":
+            return Unknown(0, f"{name}, which a GPU chooses: it is not the number of the warp in its CTA")
         case "cluster_ctarank":
             return warp.cta.rank
         case "cluster_nctarank":
