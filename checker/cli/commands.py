@@ -185,6 +185,26 @@ def _dump_launch(options: argparse.Namespace) -> int:
     return 0
 
 
+def _hang(options: argparse.Namespace) -> int:
+    from sm90_verify.decide.hang import check_hang
+
+    others = [one for one in options.properties if one != "deadlock"]
+    if others:
+        raise UsageError(f"--property {others[0]}: a hang is about deadlock alone: ask verify ptx with --launch")
+    with progress_line() as progress:
+        result = check_hang(
+            options.file,
+            ptx=options.ptx,
+            engine=options.engine,
+            limit=options.limit,
+            timeout=options.timeout,
+            memory=options.memory << 30,
+            reduced=not options.unreduced,
+            progress=progress,
+        )
+    return finish([result], options)
+
+
 def _replay(options: argparse.Namespace) -> int:
     import shlex
 
@@ -220,6 +240,7 @@ _COMMANDS = {
     "spec": _spec,
     "log": _log,
     "ptx": _ptx,
+    "hang": _hang,
     "replay": _replay,
     "explain": _explain,
     **dict.fromkeys((command.name for command in EVIDENCE), _evidence),

@@ -16,6 +16,7 @@ from sm90_verify.decide.sweep import sweep as sweep_over
 from sm90_verify.engines.check import check
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.table import DEFAULT
+from sm90_verify.frontends.core_launch import is_core, launch_from_core
 from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
@@ -65,24 +66,35 @@ class Asked(NamedTuple):
 
 
 def check_ptx(
-    path: str, launch: str | Launch, *, kernel: str = "", sweep: str = "", **asked: Unpack[AskedOptions]
+    path: str | PtxModule, launch: str | Launch, *, kernel: str = "", sweep: str = "", **asked: Unpack[AskedOptions]
 ) -> Result:
-    """Decides a launch of a kernel. path: of the PTX; launch: a launch, or the path of a file (docs/ptx_launch.md);
-    kernel: the name of an .entry, where the file has several. sweep: `NAME=A..B`, a parameter and the values that it is
+    """Decides a launch of a kernel. path: of the PTX, or what has been read of it; launch: a launch, or the path of a
+    launch file (docs/ptx_launch.md) or of a core dump (docs/hang.md); kernel: the name of an .entry, where the file has
+    several. sweep: `NAME=A..B`, a parameter and the values that it is
     given one after the other. The other arguments are those of `check`; the timeout is one for all of it.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
     """
     start = time.perf_counter()
-    module = read_module(path)
-    told = read_launch(launch) if isinstance(launch, str) else launch
-    function = entry_of(module, kernel or told.kernel, told)
+    module = read_module(path) if isinstance(path, str) else path
+    function, told, said = _launched(module, launch, kernel)
     options = Asked(**asked)
     effort = Effort(options.timeout, options.memory or memory_bound(), options.progress, start)
     if not sweep:
-        return decided(module, function, told, options, effort)
-    swept = read_sweep(sweep, function)
-    return sweep_over(told, swept, lambda one: decided(module, function, one, options, effort))
+        result = decided(module, function, told, options, effort)
+    else:
+        swept = read_sweep(sweep, function)
+        result = sweep_over(told, swept, lambda one: decided(module, function, one, options, effort))
+    return replace(result, notes=(*said, *result.notes))
+
+
+def _launched(module: PtxModule, launch: str | Launch, kernel: str) -> tuple[Function, Launch, tuple[str, ...]]:
+    """The kernel, its launch, and what is to be noted about that."""
+    if isinstance(launch, str) and is_core(launch):
+        found = launch_from_core(launch, module, kernel)
+        return found.function, found.launch, found.notes
+    told = read_launch(launch) if isinstance(launch, str) else launch
+    return entry_of(module, kernel or told.kernel, told), told, ()
 
 
 def decided(module: PtxModule, function: Function, launch: Launch, asked: Asked, effort: Effort) -> Result:

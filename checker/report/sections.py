@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from sm90_verify.result import Blocked, Definition, Finding, Note, Recovered, Trace
+from sm90_verify.result import Blocked, Definition, Finding, HangState, Note, Recovered, Trace
 
 # ---------------------------------------------------------------- a result
 
@@ -196,6 +196,7 @@ Section: TypeAlias = (
     | Noted
     | Verdict
     | Recovered
+    | HangState
     | Paragraph
     | Lines
     | Break

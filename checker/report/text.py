@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
+from sm90_verify.report.hung import sections_of_hang
 from sm90_verify.report.of_result import sections_of
 from sm90_verify.report.recovered import tables_of
 from sm90_verify.report.sections import (
@@ -32,7 +33,7 @@ from sm90_verify.report.sections import (
     Tally,
     Verdict,
 )
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Recovered, Result
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, HangState, Recovered, Result
 from sm90_verify.spec.errors import SpecError
 
 WIDTH = 100
@@ -80,6 +81,8 @@ def _section(section: Section) -> list[str]:
             return [*_scope(section), *_answered(section), _summary(section)]
         case Recovered():
             return _lines(tables_of(section))
+        case HangState():
+            return _lines(tuple(sections_of_hang(section)))
         case Paragraph():
             return wrap(section.text, " " * section.hang)
         case Lines():

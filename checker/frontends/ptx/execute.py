@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sm90_verify.frontends.ptx.code import Code, Specials, compiled
 from sm90_verify.frontends.ptx.dispatch import handler_of
-from sm90_verify.frontends.ptx.events import LaneEvent, LanesMet
+from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet
 from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Function, Guard, PtxModule
@@ -40,6 +40,8 @@ MOST_BLOCKS = 50_000_000
 """Blocks of code that a warp executes at most: more is taken for a loop without end."""
 OFTEN = 256
 """Blocks after which whoever asked is told."""
+ROUND = 64
+"""Times as many blocks after which it is remembered where a warp is, to see that it goes round in a circle."""
 GLOBALS_BEGIN = 1 << 32
 """Where variables in global memory lie."""
 
@@ -109,6 +111,7 @@ class ClusterRun:
         self.handlers: dict[int, Handler] = {}
         self.meeting: dict[int, Callable[[Warp, Fragment], int] | None] = {}
         self.executed = self.threads = 0
+        self.been: tuple[Fragment | None, int, list[Value], int] = None, -1, [], 0
         self.spinning: dict[int, bool] = {}
         shape = Cluster(len(blocks), 1)
         for rank, block in enumerate(blocks):
@@ -213,6 +216,12 @@ class ClusterRun:
     def _tell(self, warp: Warp, fragment: Fragment) -> None:
         where = self.code.source(self.code.blocks[fragment.block].first)
         self.tick("executing", warp.name, self.executed, where)
+        if self.executed % (OFTEN * ROUND) == 0:
+            self.been = fragment, fragment.block, fragment.registers.copy(), len(warp.events)
+        elif self.been[:3] == (fragment, fragment.block, fragment.registers) and all(
+            isinstance(one.what, LanesAccessed) and not one.what.writes for one in warp.events[self.been[3] :]
+        ):
+            raise Undetermined(f"{warp.name} waits in a loop for memory to change, and that is not followed", where)
         if self.executed > MOST_BLOCKS:
             raise SpecError(f"{warp.name} does not come to an end: {MOST_BLOCKS} blocks of code were executed", where)
 

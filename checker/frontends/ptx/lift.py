@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sm90_verify.frontends.ptx.beyond import beyond
 from sm90_verify.frontends.ptx.events import (
     Accessed,
     LaneEvent,
@@ -50,15 +51,13 @@ class _Lift:
         done = ((cta.rank, event.what) for cta, _, _, parts in self.roles for part in parts for event in part.events)
         homes = [self.cluster.home(cta.rank) for cta in execution.cluster.ctas]
         base = execution.addresses.dynamic
-        self.names = names_of(
-            (
-                Doing(name, cta.rank, one.what)
-                for cta, name, _, parts in self.roles
-                for part in parts
-                for one in part.events
-            ),
-            base,
+        mine = (
+            Doing(name, cta.rank, one.what)
+            for cta, name, _, parts in self.roles
+            for part in parts
+            for one in part.events
         )
+        self.names = names_of(mine if execution.stuck is None else beyond(execution, tick).doings, base)
         self.map: MemoryMap = memory_map(done, homes, self.names, base)
 
     def _must_be_there(self) -> None:
