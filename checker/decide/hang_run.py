@@ -11,9 +11,10 @@ from sm90_verify.frontends.cudacore.dump import CoreCta, CoreGrid, CudaCore, Thr
 from sm90_verify.frontends.cudacore.mbarrier_word import MbarrierWord
 from sm90_verify.frontends.cudacore.standing import said_word, stands_of, warps_said, word_of
 from sm90_verify.frontends.cudacore.waits import MbarrierWait
+from sm90_verify.frontends.ptx.addresses import code_of
 from sm90_verify.frontends.ptx.beyond import Beyond, Bringing, beyond
 from sm90_verify.frontends.ptx.events import BarrierAt, Waited
-from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
+from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.instruction import PtxModule
 from sm90_verify.frontends.ptx.naming import Names, names_of
 

@@ -17,7 +17,8 @@ from sm90_verify.engines.check import check
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.core_launch import is_core, launch_from_core
-from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
+from sm90_verify.frontends.ptx.addresses import code_of
+from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.launch_file import read_launch
