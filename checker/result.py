@@ -235,6 +235,56 @@ class HangState:
 
 
 @dataclass(frozen=True)
+class RingRow:
+    """A ring of barriers of a kernel. address: of its first slot, in dynamic shared memory. arrivals: of a phase;
+    bytes: that an arrival expects. arrive, copies, waits: the roles that arrive there, whose copies signal it, that wait.
+    """
+
+    ring: str
+    slots: int
+    address: int
+    arrivals: int
+    bytes: int
+    arrive: tuple[str, ...]
+    copies: tuple[str, ...]
+    waits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WarpsRow:
+    """A role of a kernel. classes: threads of each class of lanes that do the same. operations: of all of these."""
+
+    role: str
+    threads: int
+    classes: tuple[int, ...]
+    operations: int
+
+
+@dataclass(frozen=True)
+class BufferRow:
+    """A buffer of a kernel. address: of its first slot, in dynamic shared memory; bytes: of a slot. writers, readers:
+    roles, and how. orders: for each pair of them of which one writes, the barriers from one to the other and back.
+    """
+
+    buffer: str
+    slots: int
+    address: int
+    bytes: int
+    writers: tuple[str, ...]
+    readers: tuple[str, ...]
+    orders: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """What a kernel is made of."""
+
+    rings: tuple[RingRow, ...]
+    roles: tuple[WarpsRow, ...]
+    buffers: tuple[BufferRow, ...]
+
+
+@dataclass(frozen=True)
 class Result:
     """The answer to one question about one model.
 
@@ -243,7 +293,8 @@ class Result:
     violation here. reduced: schedules that nobody can tell apart were left out; shortest: no schedule that shows the
     violation is shorter than its trace (None: the engine does not say). engine: who answered; asked: the word for who
     was to answer, and because: why it is this engine, if the word leaves that open. events: operations and copies that
-    order has looked at. hang: the state in a core dump, which the verdict is about.
+    order has looked at. hang: the state in a core dump, which the verdict is about. table: what the kernel is made of,
+    where that was asked.
     """
 
     command: str
@@ -266,6 +317,7 @@ class Result:
     events: int = 0
     noted: tuple[Note, ...] = ()
     hang: HangState | None = None
+    table: KernelTable | None = None
 
     @property
     def verdict(self) -> str:

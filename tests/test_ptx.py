@@ -330,3 +330,12 @@ def test_the_command(tmp_path, capsys):
     assert main(["ptx", str(tmp_path / "k.ptx"), "--dump-launch", "-o", str(tmp_path / "new.json")]) == 0
     assert main(["ptx", str(tmp_path / "k.ptx"), "--launch", str(tmp_path / "new.json")]) == 2
     assert "grid: missing: use three extents" in capsys.readouterr().err
+
+
+def test_a_table_says_who_orders_whom(tmp_path):
+    table = asked(tmp_path, handoff(), launch(64), table=True).table
+    (ring,), roles, (buffer,) = table.rings, table.roles, table.buffers
+    assert (ring.ring, ring.slots, ring.arrivals, ring.arrive, ring.waits) == ("bar", 1, 32, ("warp0",), ("warp1",))
+    assert [(one.role, one.classes) for one in roles] == [("warp0", (1, 31)), ("warp1", (32,))]
+    assert (buffer.writers, buffer.readers) == (("warp0 st",), ("warp1 ld",))
+    assert buffer.orders == ("warp0 -bar-> warp1",)

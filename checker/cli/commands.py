@@ -160,6 +160,7 @@ def _ptx(options: argparse.Namespace) -> int:
             options.launch,
             kernel=options.kernel,
             sweep=options.sweep,
+            table=options.table,
             properties=options.properties,
             engine=options.engine,
             limit=options.limit,

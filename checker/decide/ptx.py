@@ -26,6 +26,7 @@ from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed
+from sm90_verify.frontends.ptx.table import kernel_table
 from sm90_verify.result import PROPERTIES, UNDETERMINED, VIOLATED, Finding, Result, worst
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.kernel import Kernel
@@ -67,12 +68,18 @@ class Asked(NamedTuple):
 
 
 def check_ptx(
-    path: str | PtxModule, launch: str | Launch, *, kernel: str = "", sweep: str = "", **asked: Unpack[AskedOptions]
+    path: str | PtxModule,
+    launch: str | Launch,
+    *,
+    kernel: str = "",
+    sweep: str = "",
+    table: bool = False,
+    **asked: Unpack[AskedOptions],
 ) -> Result:
     """Decides a launch of a kernel. path: of the PTX, or what has been read of it; launch: a launch, or the path of a
     launch file (docs/ptx_launch.md) or of a core dump (docs/hang.md); kernel: the name of an .entry, where the file has
-    several. sweep: `NAME=A..B`, a parameter and the values that it is
-    given one after the other. The other arguments are those of `check`; the timeout is one for all of it.
+    several. sweep: `NAME=A..B`, a parameter and the values that it is given one after the other. table: say what the
+    kernel is made of. The other arguments are those of `check`; the timeout is one for all of it.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
     """
@@ -82,7 +89,7 @@ def check_ptx(
     options = Asked(**asked)
     effort = Effort(options.timeout, options.memory or memory_bound(), options.progress, start)
     if not sweep:
-        result = decided(module, function, told, options, effort)
+        result = decided(module, function, told, options, effort, table=table)
     else:
         swept = read_sweep(sweep, function)
         result = sweep_over(told, swept, lambda one: decided(module, function, one, options, effort))
@@ -98,13 +105,16 @@ def _launched(module: PtxModule, launch: str | Launch, kernel: str) -> tuple[Fun
     return entry_of(module, kernel or told.kernel, told), told, ()
 
 
-def decided(module: PtxModule, function: Function, launch: Launch, asked: Asked, effort: Effort) -> Result:
+def decided(
+    module: PtxModule, function: Function, launch: Launch, asked: Asked, effort: Effort, *, table: bool = False
+) -> Result:
     """The result on one launch."""
     start = time.perf_counter()
     name, parameters = os.path.basename(module.path), _parameters(launch)
     try:
         cases = cases_of(module, function, launch, effort)
-        results = [_of_case(case, lift(case.execution, name, effort.tick), asked, effort) for case in cases]
+        kernels = [lift(case.execution, name, effort.tick) for case in cases]
+        results = [_of_case(case, one, asked, effort) for case, one in zip(cases, kernels, strict=True)]
     except (RanOut, Undetermined) as error:
         ids = asked.properties or PROPERTIES
         findings = tuple(Finding(id, UNDETERMINED, note=str(error)) for id in ids)
@@ -112,6 +122,8 @@ def decided(module: PtxModule, function: Function, launch: Launch, asked: Asked,
         notes: tuple[str, ...] = ()
     else:
         result = with_origins(_together(results), function)
+        if table:
+            result = replace(result, table=kernel_table(kernels[0], cases[0].execution.addresses.dynamic))
         notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)))
     return replace(
         result,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from sm90_verify.report.of_result import sections_of
 from sm90_verify.report.sections import Execution, Findings, JsonValues, Noted, Notes, Report, Section, Verdict
-from sm90_verify.result import SCHEMA, Finding, HangState, Recovered, Result, Trace, TraceStep, worst
+from sm90_verify.result import SCHEMA, Finding, HangState, KernelTable, Recovered, Result, Trace, TraceStep, worst
 
 TOGETHER = ("schema", "tool", "version", "command")
 """What the object about several results has of each."""
@@ -47,7 +47,7 @@ def object_of(report: Report) -> dict[str, Any]:
         return {**_header(record.command), **record.values}
     verdict, findings, notes = _known(report, Verdict), _known(report, Findings), _known(report, Notes)
     execution, recovered = _only(report, Execution), _only(report, Recovered)
-    hang = _only(report, HangState)
+    hang, table = _only(report, HangState), _only(report, KernelTable)
     definition = verdict.definition
     written = {} if definition is None else {"file": definition.file, "class": definition.name}
     said = {"reduced": verdict.reduced, "shortest": verdict.shortest}
@@ -71,6 +71,7 @@ def object_of(report: Report) -> dict[str, Any]:
         **{key: value for key, value in said.items() if value is not None},
         **({} if recovered is None else {"table": barriers, "roles": roles}),
         **({} if hang is None else {"hang": asdict(hang)}),
+        **({} if table is None else {"kernel": asdict(table)}),
     }
 
 

@@ -36,7 +36,7 @@ def sections_of(result: Result, *, every_step: bool = False, again: str | None =
     was replayed is not to be written over its file.
     """
     again = "" if again is None and result.command == "replay" else again
-    sections: list[Section] = [one for one in (result.recovered, result.hang) if one is not None]
+    sections: list[Section] = [one for one in (result.recovered, result.hang, result.table) if one is not None]
     if result.trace is not None:
         sections += _counterexample(result.trace, every_step)
         sections += [Execution(result.trace, result.shortest, again), Break()]

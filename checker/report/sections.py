@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from sm90_verify.result import Blocked, Definition, Finding, HangState, Note, Recovered, Trace
+from sm90_verify.result import Blocked, Definition, Finding, HangState, KernelTable, Note, Recovered, Trace
 
 # ---------------------------------------------------------------- a result
 
@@ -197,6 +197,7 @@ Section: TypeAlias = (
     | Verdict
     | Recovered
     | HangState
+    | KernelTable
     | Paragraph
     | Lines
     | Break

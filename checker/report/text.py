@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from sm90_verify.report.hung import sections_of_hang
+from sm90_verify.report.kernel_table import sections_of_table
 from sm90_verify.report.of_result import sections_of
 from sm90_verify.report.recovered import tables_of
 from sm90_verify.report.sections import (
@@ -33,7 +34,7 @@ from sm90_verify.report.sections import (
     Tally,
     Verdict,
 )
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, HangState, Recovered, Result
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, HangState, KernelTable, Recovered, Result
 from sm90_verify.spec.errors import SpecError
 
 WIDTH = 100
@@ -81,6 +82,8 @@ def _section(section: Section) -> list[str]:
             return [*_scope(section), *_answered(section), _summary(section)]
         case Recovered():
             return _lines(tables_of(section))
+        case KernelTable():
+            return _lines(sections_of_table(section))
         case HangState():
             return _lines(tuple(sections_of_hang(section)))
         case Paragraph():
