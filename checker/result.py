@@ -237,7 +237,8 @@ class HangState:
 @dataclass(frozen=True)
 class RingRow:
     """A ring of barriers of a kernel. address: of its first slot, in dynamic shared memory. arrivals: of a phase;
-    bytes: that an arrival expects. arrive, copies, waits: the roles that arrive there, whose copies signal it, that wait.
+    bytes: that an arrival expects. arrive, copies, waits: the roles that arrive there, whose copies signal it, and that
+    wait.
     """
 
     ring: str
@@ -276,6 +277,18 @@ class BufferRow:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """An operation without which a proof still holds, in all that execute its line. together: with the others of which
+    this is said.
+    """
+
+    what: str
+    file: str
+    line: int
+    together: bool
+
+
+@dataclass(frozen=True)
 class KernelTable:
     """What a kernel is made of."""
 
@@ -293,8 +306,8 @@ class Result:
     violation here. reduced: schedules that nobody can tell apart were left out; shortest: no schedule that shows the
     violation is shorter than its trace (None: the engine does not say). engine: who answered; asked: the word for who
     was to answer, and because: why it is this engine, if the word leaves that open. events: operations and copies that
-    order has looked at. hang: the state in a core dump, which the verdict is about. table: what the kernel is made of,
-    where that was asked.
+    order has looked at. hang: the state in a core dump, which the verdict is about. table: what the kernel is made of;
+    redundant: what can be left out of it, where that was asked.
     """
 
     command: str
@@ -318,6 +331,7 @@ class Result:
     noted: tuple[Note, ...] = ()
     hang: HangState | None = None
     table: KernelTable | None = None
+    redundant: tuple[LeftOut, ...] | None = None
 
     @property
     def verdict(self) -> str:

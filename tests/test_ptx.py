@@ -339,3 +339,12 @@ def test_a_table_says_who_orders_whom(tmp_path):
     assert [(one.role, one.classes) for one in roles] == [("warp0", (1, 31)), ("warp1", (32,))]
     assert (buffer.writers, buffer.readers) == (("warp0 st",), ("warp1 ld",))
     assert buffer.orders == ("warp0 -bar-> warp1",)
+
+
+def test_what_can_be_left_out_is_said(tmp_path):
+    """A second wait for the same phase; and not the first, nor the barrier behind the initialisation."""
+    text = handoff(waits=wait("%r1", 0) + "\n" + wait("%r1", 0))
+    found = asked(tmp_path, text, launch(64), redundancy=True).redundant
+    assert [(one.what, one.together) for one in found] == [("wait parity 0", True), ("wait parity 0", False)]
+    assert asked(tmp_path, handoff(), launch(64), redundancy=True).redundant == ()
+    assert asked(tmp_path, handoff(waits=""), launch(64), redundancy=True).redundant is None

@@ -161,6 +161,7 @@ def _ptx(options: argparse.Namespace) -> int:
             kernel=options.kernel,
             sweep=options.sweep,
             table=options.table,
+            redundancy=options.redundant,
             properties=options.properties,
             engine=options.engine,
             limit=options.limit,

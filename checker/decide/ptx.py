@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypedDict, Unpack
 
+from sm90_verify.decide.redundant import redundant
 from sm90_verify.decide.sweep import read_sweep
 from sm90_verify.decide.sweep import sweep as sweep_over
 from sm90_verify.engines.check import check
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
+from sm90_verify.engines.order import order
 from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.core_launch import is_core, launch_from_core
 from sm90_verify.frontends.ptx.addresses import code_of
@@ -27,7 +29,7 @@ from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed
 from sm90_verify.frontends.ptx.table import kernel_table
-from sm90_verify.result import PROPERTIES, UNDETERMINED, VIOLATED, Finding, Result, worst
+from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, LeftOut, Result, worst
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.kernel import Kernel
 
@@ -74,12 +76,14 @@ def check_ptx(
     kernel: str = "",
     sweep: str = "",
     table: bool = False,
+    redundancy: bool = False,
     **asked: Unpack[AskedOptions],
 ) -> Result:
     """Decides a launch of a kernel. path: of the PTX, or what has been read of it; launch: a launch, or the path of a
     launch file (docs/ptx_launch.md) or of a core dump (docs/hang.md); kernel: the name of an .entry, where the file has
     several. sweep: `NAME=A..B`, a parameter and the values that it is given one after the other. table: say what the
-    kernel is made of. The other arguments are those of `check`; the timeout is one for all of it.
+    kernel is made of; redundancy: what can be left out of it, if it is proved. The other arguments are those of
+    `check`; the timeout is one for all of it.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
     """
@@ -89,7 +93,7 @@ def check_ptx(
     options = Asked(**asked)
     effort = Effort(options.timeout, options.memory or memory_bound(), options.progress, start)
     if not sweep:
-        result = decided(module, function, told, options, effort, table=table)
+        result = decided(module, function, told, options, effort, table=table, redundancy=redundancy)
     else:
         swept = read_sweep(sweep, function)
         result = sweep_over(told, swept, lambda one: decided(module, function, one, options, effort))
@@ -106,7 +110,14 @@ def _launched(module: PtxModule, launch: str | Launch, kernel: str) -> tuple[Fun
 
 
 def decided(
-    module: PtxModule, function: Function, launch: Launch, asked: Asked, effort: Effort, *, table: bool = False
+    module: PtxModule,
+    function: Function,
+    launch: Launch,
+    asked: Asked,
+    effort: Effort,
+    *,
+    table: bool = False,
+    redundancy: bool = False,
 ) -> Result:
     """The result on one launch."""
     start = time.perf_counter()
@@ -124,6 +135,8 @@ def decided(
         result = with_origins(_together(results), function)
         if table:
             result = replace(result, table=kernel_table(kernels[0], cases[0].execution.addresses.dynamic))
+        if redundancy and result.verdict == PROVED:
+            result = replace(result, redundant=_left_out(kernels, asked, effort))
         notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)))
     return replace(
         result,
@@ -132,6 +145,29 @@ def decided(
         scope=_scope(launch),
         notes=(*notes, *result.notes),
         seconds=time.perf_counter() - start,
+    )
+
+
+def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[LeftOut, ...]:
+    """What every case of a launch can do without."""
+    per_case = []
+    for kernel in kernels:
+
+        def verdict(one: Kernel) -> str:
+            return order(one, effort=effort).verdict
+
+        def tick(done: int, of: int) -> None:
+            effort.tick("leaving out", "operations", done, None)
+
+        per_case.append(redundant(kernel, verdict, tick))
+    common = {(one.line, one.what) for one in per_case[0]}
+    for some in per_case[1:]:
+        common &= {(one.line, one.what) for one in some}
+    together = [{(one.line, one.what) for one in some if one.together} for some in per_case]
+    return tuple(
+        replace(one, together=all((one.line, one.what) in some for some in together))
+        for one in per_case[0]
+        if (one.line, one.what) in common
     )
 
 

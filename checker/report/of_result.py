@@ -17,6 +17,7 @@ from sm90_verify.report.sections import (
     Headline,
     Noted,
     Notes,
+    Redundant,
     Report,
     ScheduleRow,
     ScheduleTable,
@@ -42,6 +43,7 @@ def sections_of(result: Result, *, every_step: bool = False, again: str | None =
         sections += [Execution(result.trace, result.shortest, again), Break()]
     sections += [
         Findings(result.findings, result.trace),
+        *(() if result.redundant is None else (Redundant(result.redundant),)),
         Notes(result.notes),
         *(Noted(note, rule_of(note.property)) for note in result.noted),
         Verdict(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from sm90_verify.result import Blocked, Definition, Finding, HangState, KernelTable, Note, Recovered, Trace
+from sm90_verify.result import Blocked, Definition, Finding, HangState, KernelTable, LeftOut, Note, Recovered, Trace
 
 # ---------------------------------------------------------------- a result
 
@@ -153,6 +153,12 @@ class Column(NamedTuple):
     gap: int = 1
 
 
+class Redundant(NamedTuple):
+    """What can be left out of a kernel."""
+
+    operations: tuple[LeftOut, ...]
+
+
 class Table(NamedTuple):
     """Rows of cells, with the names of the columns above them unless none has a name. indent: of all of it."""
 
@@ -198,6 +204,7 @@ Section: TypeAlias = (
     | Recovered
     | HangState
     | KernelTable
+    | Redundant
     | Paragraph
     | Lines
     | Break

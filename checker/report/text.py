@@ -25,6 +25,7 @@ from sm90_verify.report.sections import (
     Noted,
     Notes,
     Paragraph,
+    Redundant,
     Report,
     ScheduleRow,
     ScheduleTable,
@@ -34,7 +35,7 @@ from sm90_verify.report.sections import (
     Tally,
     Verdict,
 )
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, HangState, KernelTable, Recovered, Result
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, HangState, KernelTable, LeftOut, Recovered, Result
 from sm90_verify.spec.errors import SpecError
 
 WIDTH = 100
@@ -82,6 +83,8 @@ def _section(section: Section) -> list[str]:
             return [*_scope(section), *_answered(section), _summary(section)]
         case Recovered():
             return _lines(tables_of(section))
+        case Redundant():
+            return [line for one in section.operations for line in _redundant(one)]
         case KernelTable():
             return _lines(sections_of_table(section))
         case HangState():
@@ -172,6 +175,11 @@ def _execution(section: Execution) -> list[str]:
     if section.again is None:
         return [f"{steps}     replay: verify replay trace.json (write it with --format json -o trace.json)"]
     return [steps, f"  again: {section.again}"] if section.again else [steps]
+
+
+def _redundant(one: LeftOut) -> list[str]:
+    how = "" if one.together else " (not with all the others)"
+    return wrap(f"redundant  {_short(one.file)}:{one.line}: {one.what}{how}", "           ")
 
 
 def _excerpt(section: Excerpt) -> list[str]:
