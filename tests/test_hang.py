@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 from commands import run
-from dumps import KNOWN, NAMES, SOURCES_OF_OUR_OWN, WITH_MODEL, core_of_name, path_of, ptx_of, raw, rebuilt
+from dumps import FOLDER, KNOWN, NAMES, SOURCES_OF_OUR_OWN, WITH_MODEL, core_of_name, path_of, ptx_of, raw, rebuilt
 
 from sm90_verify.decide.hang import ELSEWHERE, FAULT, NOT_ALONE, OWN, check_hang
 from sm90_verify.frontends.cudacore.container import SectionKind
@@ -294,3 +294,13 @@ def test_a_long_way_is_told_by_what_is_waited_for(capsys):
     assert len(long.splitlines()) > len(short.splitlines()) + 366 - 20
     steps = [line for line in short.splitlines() if " warp" in line and "empty[0]" in line and "->" in line]
     assert len(steps) > 4
+
+
+def test_the_example_of_the_page_is_what_is_said(capsys):
+    page = (FOLDER.parents[2] / "docs" / "hang.md").read_text()
+    (command, *quoted) = page.partition("\n```\n$ ")[2].partition("\n```\n")[0].splitlines()
+    said = run("hang", path_of("tma_async_expect_more"), capsys=capsys)[1].splitlines()
+    assert command == "verify hang tests/data/cudacore/tma_async_expect_more.cudacore.xz"
+    said[-1] = said[-1].rpartition("  ")[0]
+    cut = quoted.index("...")
+    assert said[:cut] == quoted[:cut] and [line for line in quoted[cut + 1 :] if line not in said] == []
