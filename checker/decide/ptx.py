@@ -14,7 +14,7 @@ from typing import NamedTuple, TypedDict, Unpack
 from sm90_verify.decide.redundant import redundant
 from sm90_verify.decide.sweep import read_sweep
 from sm90_verify.decide.sweep import sweep as sweep_over
-from sm90_verify.engines.check import check
+from sm90_verify.engines.check import check_valid
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.order import order
 from sm90_verify.engines.table import DEFAULT
@@ -29,7 +29,8 @@ from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed
 from sm90_verify.frontends.ptx.table import kernel_table
-from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, LeftOut, Result, worst
+from sm90_verify.made_of import LeftOut
+from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result, worst
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.kernel import Kernel
 
@@ -174,7 +175,7 @@ def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[
 def _of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> Result:
     stuck = case.execution.stuck
     left = max(1e-3, asked.timeout - (time.perf_counter() - effort.since)) if asked.timeout else 0.0
-    result = check(
+    result = check_valid(
         kernel,
         command="ptx",
         properties=asked.properties,
@@ -184,7 +185,6 @@ def _of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> 
         memory=asked.memory,
         reduced=asked.reduced,
         progress=asked.progress,
-        valid=True,
         trace_seconds=TRACE_SECONDS,
     )
     return result if stuck is None else _of_a_hang(result, stuck)

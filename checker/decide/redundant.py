@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from sm90_verify.result import PROVED, LeftOut
+from sm90_verify.made_of import LeftOut
+from sm90_verify.result import PROVED
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program

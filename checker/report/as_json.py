@@ -8,6 +8,7 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
+from sm90_verify.made_of import KernelTable
 from sm90_verify.report.of_result import sections_of
 from sm90_verify.report.sections import (
     Execution,
@@ -20,7 +21,7 @@ from sm90_verify.report.sections import (
     Section,
     Verdict,
 )
-from sm90_verify.result import SCHEMA, Finding, HangState, KernelTable, Recovered, Result, Trace, TraceStep, worst
+from sm90_verify.result import SCHEMA, Finding, HangState, Recovered, Result, Trace, TraceStep, worst
 
 TOGETHER = ("schema", "tool", "version", "command")
 """What the object about several results has of each."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from sm90_verify.made_of import KernelTable
 from sm90_verify.report.sections import Break, Column, Paragraph, Report, Table
-from sm90_verify.result import KernelTable
 
 RINGS = (
     Column("ring", 10),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from sm90_verify.result import Blocked, Definition, Finding, HangState, KernelTable, LeftOut, Note, Recovered, Trace
+from sm90_verify.made_of import KernelTable, LeftOut
+from sm90_verify.result import Blocked, Definition, Finding, HangState, Note, Recovered, Trace
 
 # ---------------------------------------------------------------- a result
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
+from sm90_verify.made_of import KernelTable, LeftOut
 from sm90_verify.report.hung import sections_of_hang
 from sm90_verify.report.kernel_table import sections_of_table
 from sm90_verify.report.of_result import sections_of
@@ -35,7 +36,7 @@ from sm90_verify.report.sections import (
     Tally,
     Verdict,
 )
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, HangState, KernelTable, LeftOut, Recovered, Result
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, HangState, Recovered, Result
 from sm90_verify.spec.errors import SpecError
 
 WIDTH = 100

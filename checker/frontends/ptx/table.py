@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sm90_verify.result import BufferRow, KernelTable, RingRow, WarpsRow
+from sm90_verify.made_of import BufferRow, KernelTable, RingRow, WarpsRow
 from sm90_verify.spec.model.flow import meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Program
 from sm90_verify.spec.ptx import operations as op
