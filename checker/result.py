@@ -9,11 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sm90_verify.made_of import KernelTable, LeftOut
 from sm90_verify.spec.model.properties import PROPERTIES, SEVERITY
 
 PROVED, VIOLATED, UNDETERMINED = "proved", "violated", "undetermined"
 EXIT_CODE = {PROVED: 0, VIOLATED: 1, UNDETERMINED: 3}
 EXIT_CANNOT_RUN = 2
+LONG_NAME = 60
+"""Letters of a kernel's name that are shown."""
 SCHEMA = 1
 """Of results as JSON: what scripts rely on, and a saved trace is read by."""
 
@@ -168,6 +171,71 @@ class Recovered:
 
 
 @dataclass(frozen=True)
+class HungWait:
+    """Lanes of some warps of a CTA that stand at one place and wait for one thing.
+
+    kind: "mbarrier", "threads" (barrier.cta), "cluster" (barrier.cluster), "lanes" (of their own warp), or "unknown":
+    they run, sleep, or wait for something that the dump does not say. lanes: how many, of all warps together. thing:
+    the barrier in words. address, rank, parity: of an mbarrier, and of the phase that is waited for; None where the
+    dump lacks it. missing: what has not come, in words. places: CUDA lines, the innermost first, then those that it was
+    inlined into. ptx_line: 0 where the dump has none.
+    """
+
+    kind: Literal["mbarrier", "threads", "cluster", "lanes", "unknown"]
+    warps: tuple[int, ...]
+    lanes: int
+    thing: str
+    address: int | None
+    rank: int | None
+    parity: int | None
+    missing: str
+    places: tuple[tuple[str, int], ...]
+    ptx_line: int
+
+
+@dataclass(frozen=True)
+class HungBarrier:
+    """An mbarrier of a CTA, from its word. name: by what the kernel does with it, "" if nobody says. found: "waited
+    for", "initialised" by the PTX, or only "beside" one of these and like an mbarrier. phase: the parity of the current
+    one; pending of count arrivals it waits for; bytes: expected less delivered. brings: who arrives or copies there,
+    and where these stand now.
+    """
+
+    address: int
+    name: str
+    found: str
+    phase: int
+    pending: int
+    count: int
+    bytes: int
+    brings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HungCtas:
+    """CTAs of a grid that stand alike. ended: warps that have."""
+
+    kernel: str
+    blocks: tuple[tuple[int, int, int], ...]
+    rank: int
+    waits: tuple[HungWait, ...]
+    barriers: tuple[HungBarrier, ...]
+    ended: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class HangState:
+    """What a core dump of a kernel that hangs says. chain: from one wait to what it waits for, in sentences."""
+
+    file: str
+    driver: str
+    devices: tuple[str, ...]
+    exceptions: tuple[str, ...]
+    ctas: tuple[HungCtas, ...]
+    chain: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Result:
     """The answer to one question about one model.
 
@@ -176,7 +244,8 @@ class Result:
     violation here. reduced: schedules that nobody can tell apart were left out; shortest: no schedule that shows the
     violation is shorter than its trace (None: the engine does not say). engine: who answered; asked: the word for who
     was to answer, and because: why it is this engine, if the word leaves that open. events: operations and copies that
-    order has looked at.
+    order has looked at. hang: the state in a core dump, which the verdict is about. table: what the kernel is made of;
+    redundant: what can be left out of it, where that was asked.
     """
 
     command: str
@@ -198,6 +267,9 @@ class Result:
     because: str = ""
     events: int = 0
     noted: tuple[Note, ...] = ()
+    hang: HangState | None = None
+    table: KernelTable | None = None
+    redundant: tuple[LeftOut, ...] | None = None
 
     @property
     def verdict(self) -> str:

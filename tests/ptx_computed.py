@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sm90_verify.evidence.hardware.arithmetic.snippets import ENTRY, PARAMETERS, THREADS, WORD, Snippet, kernel
+from sm90_verify.frontends.ptx.addresses import Addresses, code_of
 from sm90_verify.frontends.ptx.code import Code
-from sm90_verify.frontends.ptx.execute import Addresses, ClusterRun, code_of
+from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Handler
 from sm90_verify.frontends.ptx.instruction import PtxModule

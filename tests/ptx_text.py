@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sm90_verify.decide.ptx import check_ptx
 from sm90_verify.engines.effort import Effort
-from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
+from sm90_verify.frontends.ptx.addresses import code_of
+from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.launch_file import launch_of
 from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.parser import parse

@@ -20,7 +20,7 @@ ENGINE = "engines/engine"
 themselves use.
 """
 ENGINES = ("engines/search", "engines/order", "engines/smt")
-BASE = ("files", "result", "python_file")
+BASE = ("files", "made_of", "result", "python_file")
 """Single modules of checker/."""
 
 MACHINE = ("spec/errors", "spec/ptx", "spec/model")
@@ -35,7 +35,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spec/language": MACHINE,
     "spec/cutlass": (*MACHINE, "spec/language"),
     "files": ("spec/errors",),
-    "result": ("spec/model",),
+    "made_of": (),
+    "result": ("spec/model", "made_of"),
     "python_file": ("spec/errors", "spec/language"),
     "counterexample": (*SPEC, "result", "python_file"),
     ENGINE: (*MACHINE, "result", "counterexample"),
@@ -43,9 +44,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "engines/order": (*MACHINE, "result", "counterexample", ENGINE),
     "engines/smt": (*MACHINE, "result", ENGINE, "engines/search"),
     "engines": (*SPEC, "result", ENGINE, *ENGINES),
-    "frontends": (*MACHINE, "files", "result"),
+    "frontends": (*MACHINE, "files", "made_of", "result"),
     "recordings": (*SPEC, *BASE, "counterexample", "engines/search"),
-    "report": ("spec/errors", "result"),
+    "report": ("spec/errors", "made_of", "result"),
     "mutation": (*MACHINE, "spec/language"),
     "gpu": (*SPEC, *BASE, "counterexample", "engines/search", "recordings"),
     "decide": (*SPEC, *BASE, ENGINE, "engines", "frontends"),
@@ -184,7 +185,7 @@ def test_help_loads_no_engine_and_no_model():
     loaded = loaded_by(run("--help"))
     assert "argparse" in loaded and "sm90_verify.cli.usage" in loaded
     rooms = {room(name) for name in loaded if name in modules()} - {"public face"}
-    assert rooms <= {"cli", "result", "files", "spec", "spec/errors", "spec/ptx", "spec/model"}
+    assert rooms <= {"cli", "made_of", "result", "files", "spec", "spec/errors", "spec/ptx", "spec/model"}
     assert not [name for name in loaded if name.split(".")[0] in HEAVY or name.startswith("sm90_verify.spec.model.c")]
 
 

@@ -172,7 +172,7 @@ def test_help_has_two_groups(capsys):
     assert code == 0 and text.startswith("usage: verify")
     checks, evidence = text.split("What you check with:")[1].split("What this project shows about itself:")
     listed = [[line.split()[0] for line in part.splitlines() if line.startswith("  ")] for part in (checks, evidence)]
-    assert listed[0] == ["pipeline", "epilogue", "mainloop", "gemm", "spec", "log", "replay", "explain"]
+    assert listed[0] == ["pipeline", "epilogue", "mainloop", "gemm", "spec", "log", "ptx", "hang", "replay", "explain"]
     assert listed[1] == ["record", "claims", "mutants", "epilogue"] and "epilogue --frontier" in evidence
 
 

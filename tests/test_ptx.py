@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ptx_text import asked, executed, kernel, launch, lifted, verdicts, wait
 
+from sm90_verify.cli.main import main
 from sm90_verify.engines.check import check
 from sm90_verify.frontends.ptx.events import LanesAccessed, LanesMet, NamedMet, Peeked, Waited
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
@@ -267,3 +268,83 @@ def test_events_of_lanes_keep_their_masks():
     run = executed(kernel("elect.sync %r2|%p0, -1; mov.u32 %r1, smem; @%p0 st.shared.b32 [%r1], %r2;"), launch(32))
     events = run.cluster.ctas[0].warps[0].events
     assert [(type(one.what), one.mask) for one in events] == [(LanesMet, 0xFFFFFFFF), (LanesAccessed, 1)]
+
+
+def test_shared_memory_that_the_launch_does_not_give_is_refused(tmp_path):
+    text = kernel("mov.u32 %r1, smem; st.shared.b32 [%r1+4096], %r1;")
+    assert asked(tmp_path, text, launch(32, dynamic_shared=4100)).verdict == PROVED
+    with pytest.raises(
+        SpecError, match=r"k\.ptx:12: st.shared.b32: up to byte 4100 of dynamic shared memory, of which"
+    ):
+        asked(tmp_path, text, launch(32, dynamic_shared=4096))
+
+
+# ---------------------------------------------------------------- the command
+
+SWEPT = """
+	ld.param.u32 %r0, [n];
+	setp.eq.u32 %p0, %r0, 3;
+	@!%p0 bra OVER;
+	bar.sync 1, 64;
+OVER:
+	bar.sync 0;
+"""
+
+
+def test_a_sweep_decides_every_value_of_a_parameter(tmp_path):
+    text = kernel(SWEPT, ".param .u32 n")
+    proved = asked(tmp_path, text, launch(32), sweep="n=4..9")
+    assert (proved.verdict, proved.scope["sweep"]) == (PROVED, {"n": [4, 9], "step": 1})
+    found = asked(tmp_path, text, launch(32), sweep="+0:u32=0..9")
+    assert (found.verdict, found.parameters["+0:u32"]) == (VIOLATED, 3)
+    assert "4 values of +0:u32 decided, 0 to 3" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("sweep", "words"),
+    [
+        ("n", "use NAME=A..B"),
+        ("n=5..1", "no value lies there"),
+        ("n=0..99999", "10000 at most"),
+        ("m=0..1", "no parameter of that name: use one of n"),
+        ("+4:u32=0..1", "the parameters have 4 bytes"),
+        ("+0:u8=0..300", "has 1 bytes"),
+    ],
+)
+def test_a_sweep_that_is_none_is_refused(tmp_path, sweep, words):
+    with pytest.raises(SpecError, match=words):
+        asked(tmp_path, kernel(SWEPT, ".param .u32 n"), launch(32), sweep=sweep)
+
+
+def test_the_command(tmp_path, capsys):
+    (tmp_path / "k.ptx").write_text(handoff())
+    (tmp_path / "k.json").write_text('{"launch": 1, "grid": 1, "block": 64, "dynamic_shared": 65536}')
+    assert main(["ptx", str(tmp_path / "k.ptx"), "--launch", str(tmp_path / "k.json")]) == 0
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[-1]
+        .startswith("verify: PROVED k.ptx grid=1x1x1 block=64x1x1 cluster=1x1x1")
+    )
+    assert main(["ptx", str(tmp_path / "k.ptx")]) == 2
+    assert "--dump-launch writes one to fill in" in capsys.readouterr().err
+    assert main(["ptx", str(tmp_path / "k.ptx"), "--dump-launch", "-o", str(tmp_path / "new.json")]) == 0
+    assert main(["ptx", str(tmp_path / "k.ptx"), "--launch", str(tmp_path / "new.json")]) == 2
+    assert "grid: missing: use three extents" in capsys.readouterr().err
+
+
+def test_a_table_says_who_orders_whom(tmp_path):
+    table = asked(tmp_path, handoff(), launch(64), table=True).table
+    (ring,), roles, (buffer,) = table.rings, table.roles, table.buffers
+    assert (ring.ring, ring.slots, ring.arrivals, ring.arrive, ring.waits) == ("bar", 1, 32, ("warp0",), ("warp1",))
+    assert [(one.role, one.classes) for one in roles] == [("warp0", (1, 31)), ("warp1", (32,))]
+    assert (buffer.writers, buffer.readers) == (("warp0 st",), ("warp1 ld",))
+    assert buffer.orders == ("warp0 -bar-> warp1",)
+
+
+def test_what_can_be_left_out_is_said(tmp_path):
+    """A second wait for the same phase; and not the first, nor the barrier behind the initialisation."""
+    text = handoff(waits=wait("%r1", 0) + "\n" + wait("%r1", 0))
+    found = asked(tmp_path, text, launch(64), redundancy=True).redundant
+    assert [(one.what, one.together) for one in found] == [("wait parity 0", True), ("wait parity 0", False)]
+    assert asked(tmp_path, handoff(), launch(64), redundancy=True).redundant == ()
+    assert asked(tmp_path, handoff(waits=""), launch(64), redundancy=True).redundant is None

@@ -6,7 +6,7 @@ import pytest
 from ptx_computed import FOUND, stored
 from ptx_text import HEAD, asked, kernel, launch, verdicts, wait
 
-from sm90_verify.frontends.ptx.execute import code_of
+from sm90_verify.frontends.ptx.addresses import code_of
 from sm90_verify.frontends.ptx.inline import inlined
 from sm90_verify.frontends.ptx.instruction import Function, Place
 from sm90_verify.frontends.ptx.launch import Bytes, Launch

@@ -129,9 +129,22 @@ def ptx(parser: argparse.ArgumentParser) -> None:
     """A launch of a kernel that is given as PTX."""
     parser.add_argument("file", metavar="KERNEL.ptx")
     parser.add_argument(
-        "--launch", required=True, metavar="LAUNCH.json", help="grid, block, parameters: see docs/ptx_launch.md"
+        "--launch", metavar="FILE", help="a launch file (docs/ptx_launch.md) or a core dump (docs/hang.md)"
+    )
+    parser.add_argument("--dump-launch", action="store_true", help="write a launch file to fill in, and check nothing")
+    parser.add_argument("--table", action="store_true", help="rings of barriers, roles, buffers, and who orders whom")
+    parser.add_argument("--redundant", action="store_true", help="what the kernel could do without, if it is proved")
+    parser.add_argument(
+        "--sweep", default="", metavar="NAME=A..B", help="every value of a parameter: its name, or an offset: +8:u32"
     )
     parser.add_argument("--kernel", default="", metavar="NAME", help="the .entry, where the file has several")
+    add_common(parser)
+
+
+def hang(parser: argparse.ArgumentParser) -> None:
+    """A core dump of a kernel that hangs."""
+    parser.add_argument("file", metavar="FILE.cudacore", help="plain, or compressed by gzip or xz: see docs/hang.md")
+    parser.add_argument("--ptx", default="", metavar="KERNEL.ptx", help="of the kernel that hangs (that in the dump)")
     add_common(parser)
 
 

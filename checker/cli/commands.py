@@ -150,12 +150,53 @@ def _log(options: argparse.Namespace) -> int:
 def _ptx(options: argparse.Namespace) -> int:
     from sm90_verify.decide.ptx import check_ptx
 
+    if options.dump_launch:
+        return _dump_launch(options)
+    if options.launch is None:
+        raise UsageError("which launch? give --launch LAUNCH.json; --dump-launch writes one to fill in")
     with progress_line() as progress:
         result = check_ptx(
             options.file,
             options.launch,
             kernel=options.kernel,
+            sweep=options.sweep,
+            table=options.table,
+            redundancy=options.redundant,
             properties=options.properties,
+            engine=options.engine,
+            limit=options.limit,
+            timeout=options.timeout,
+            memory=options.memory << 30,
+            reduced=not options.unreduced,
+            progress=progress,
+        )
+    return finish([result], options)
+
+
+def _dump_launch(options: argparse.Namespace) -> int:
+    from sm90_verify.decide.template import launch_template
+    from sm90_verify.files import write_whole
+    from sm90_verify.frontends.ptx.read import kernel_named, read_module
+
+    module = read_module(options.file)
+    text = launch_template(module, kernel_named(module, options.kernel))
+    if options.output:
+        write_whole(options.output, text.encode())
+    else:
+        tell(text.rstrip(), is_answer=True)
+    return 0
+
+
+def _hang(options: argparse.Namespace) -> int:
+    from sm90_verify.decide.hang import check_hang
+
+    others = [one for one in options.properties if one != "deadlock"]
+    if others:
+        raise UsageError(f"--property {others[0]}: a hang is about deadlock alone: ask verify ptx with --launch")
+    with progress_line() as progress:
+        result = check_hang(
+            options.file,
+            ptx=options.ptx,
             engine=options.engine,
             limit=options.limit,
             timeout=options.timeout,
@@ -201,6 +242,7 @@ _COMMANDS = {
     "spec": _spec,
     "log": _log,
     "ptx": _ptx,
+    "hang": _hang,
     "replay": _replay,
     "explain": _explain,
     **dict.fromkeys((command.name for command in EVIDENCE), _evidence),

@@ -45,6 +45,12 @@ CHECKS = (
         "Checks every schedule of one launch of a kernel that is given as PTX.",
         arguments.ptx,
     ),
+    Command(
+        "hang",
+        "a core dump of a kernel that hangs",
+        "Says of a kernel that hangs what its warps wait for, and whether its PTX leads there in some schedule.",
+        arguments.hang,
+    ),
     Command("replay", "a counterexample, step by step", "Executes a trace again.", arguments.replay),
     Command("explain", "what a property means", "Explains a property.", arguments.explain),
 )

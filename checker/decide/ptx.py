@@ -9,12 +9,18 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
-from sm90_verify.engines.check import check
+from sm90_verify.decide.redundant import redundant
+from sm90_verify.decide.sweep import read_sweep
+from sm90_verify.decide.sweep import sweep as sweep_over
+from sm90_verify.engines.check import check_valid
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
+from sm90_verify.engines.order import order
 from sm90_verify.engines.table import DEFAULT
-from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
+from sm90_verify.frontends.core_launch import is_core, launch_from_core
+from sm90_verify.frontends.ptx.addresses import code_of
+from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.launch_file import read_launch
@@ -22,8 +28,11 @@ from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed
-from sm90_verify.result import PROPERTIES, UNDETERMINED, VIOLATED, Finding, Result, worst
+from sm90_verify.frontends.ptx.table import kernel_table
+from sm90_verify.made_of import LeftOut
+from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result, worst
 from sm90_verify.spec.errors import Source
+from sm90_verify.spec.model.kernel import Kernel
 
 TRACE_SECONDS = 1.0
 """For a shorter schedule of a violation."""
@@ -37,70 +46,148 @@ class LaunchCase(NamedTuple):
     execution: ClusterRun
 
 
+class AskedOptions(TypedDict, total=False):
+    """The fields of Asked."""
+
+    properties: Sequence[str]
+    engine: str
+    limit: int
+    timeout: float
+    memory: int
+    reduced: bool
+    progress: Told | None
+
+
+class Asked(NamedTuple):
+    """What is asked about each case of a launch, as the arguments of `check` say it."""
+
+    properties: Sequence[str] = ()
+    engine: str = DEFAULT
+    limit: int = 0
+    timeout: float = 0.0
+    memory: int = 0
+    reduced: bool = True
+    progress: Told | None = None
+
+
 def check_ptx(
-    path: str,
+    path: str | PtxModule,
     launch: str | Launch,
     *,
     kernel: str = "",
-    properties: Sequence[str] = (),
-    engine: str = DEFAULT,
-    limit: int = 0,
-    timeout: float = 0.0,
-    memory: int = 0,
-    reduced: bool = True,
-    progress: Told | None = None,
+    sweep: str = "",
+    table: bool = False,
+    redundancy: bool = False,
+    **asked: Unpack[AskedOptions],
 ) -> Result:
-    """Decides a launch of a kernel. path: of the PTX; launch: a launch, or the path of a file (docs/ptx_launch.md);
-    kernel: the name of an .entry, where the file has several. The other arguments are those of `check`.
+    """Decides a launch of a kernel. path: of the PTX, or what has been read of it; launch: a launch, or the path of a
+    launch file (docs/ptx_launch.md) or of a core dump (docs/hang.md); kernel: the name of an .entry, where the file has
+    several. sweep: `NAME=A..B`, a parameter and the values that it is given one after the other. table: say what the
+    kernel is made of; redundancy: what can be left out of it, if it is proved. The other arguments are those of
+    `check`; the timeout is one for all of it.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
     """
     start = time.perf_counter()
-    effort = Effort(timeout, memory or memory_bound(), progress, start)
-    module = read_module(path)
+    module = read_module(path) if isinstance(path, str) else path
+    function, told, said = _launched(module, launch, kernel)
+    options = Asked(**asked)
+    effort = Effort(options.timeout, options.memory or memory_bound(), options.progress, start)
+    if not sweep:
+        result = decided(module, function, told, options, effort, table=table, redundancy=redundancy)
+    else:
+        swept = read_sweep(sweep, function)
+        result = sweep_over(told, swept, lambda one: decided(module, function, one, options, effort))
+    return replace(result, notes=(*said, *result.notes))
+
+
+def _launched(module: PtxModule, launch: str | Launch, kernel: str) -> tuple[Function, Launch, tuple[str, ...]]:
+    """The kernel, its launch, and what is to be noted about that."""
+    if isinstance(launch, str) and is_core(launch):
+        found = launch_from_core(launch, module, kernel)
+        return found.function, found.launch, found.notes
     told = read_launch(launch) if isinstance(launch, str) else launch
-    function = entry_of(module, kernel or told.kernel, told)
-    parameters = _parameters(told)
+    return entry_of(module, kernel or told.kernel, told), told, ()
 
-    def open_result(why: str) -> Result:
-        findings = tuple(Finding(id, UNDETERMINED, note=why) for id in properties or PROPERTIES)
-        seconds = time.perf_counter() - start
-        return Result("ptx", os.path.basename(path), parameters, engine, findings, _scope(told), seconds=seconds)
 
+def decided(
+    module: PtxModule,
+    function: Function,
+    launch: Launch,
+    asked: Asked,
+    effort: Effort,
+    *,
+    table: bool = False,
+    redundancy: bool = False,
+) -> Result:
+    """The result on one launch."""
+    start = time.perf_counter()
+    name, parameters = os.path.basename(module.path), _parameters(launch)
     try:
-        cases = cases_of(module, function, told, effort)
-        results = []
-        for case in cases:
-            found = lift(case.execution, os.path.basename(path), effort.tick)
-            left = max(1e-3, timeout - (time.perf_counter() - start)) if timeout else 0.0
-            stuck = case.execution.stuck
-            results.append(
-                check(
-                    found,
-                    command="ptx",
-                    properties=properties,
-                    engine="order" if stuck is not None and engine == DEFAULT else engine,
-                    limit=limit,
-                    timeout=left,
-                    memory=memory,
-                    reduced=reduced,
-                    progress=progress,
-                    valid=True,
-                    trace_seconds=TRACE_SECONDS,
-                )
-            )
-            if stuck is not None:
-                results[-1] = _of_a_hang(results[-1], stuck)
-    except RanOut as error:
-        return open_result(str(error))
-    except Undetermined as error:
-        return open_result(str(error))
-    result = with_origins(_together(results), function)
-    notes = (*_counted(cases, told), *(_said(one) for one in _assumed(cases)), *result.notes)
-    seconds = time.perf_counter() - start
+        cases = cases_of(module, function, launch, effort)
+        kernels = [lift(case.execution, name, effort.tick) for case in cases]
+        results = [_of_case(case, one, asked, effort) for case, one in zip(cases, kernels, strict=True)]
+    except (RanOut, Undetermined) as error:
+        ids = asked.properties or PROPERTIES
+        findings = tuple(Finding(id, UNDETERMINED, note=str(error)) for id in ids)
+        result = Result("ptx", name, {}, asked.engine, findings)
+        notes: tuple[str, ...] = ()
+    else:
+        result = with_origins(_together(results), function)
+        if table:
+            result = replace(result, table=kernel_table(kernels[0], cases[0].execution.addresses.dynamic))
+        if redundancy and result.verdict == PROVED:
+            result = replace(result, redundant=_left_out(kernels, asked, effort))
+        notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)))
     return replace(
-        result, parameters=parameters, shown=tuple(parameters), scope=_scope(told), notes=notes, seconds=seconds
+        result,
+        parameters=parameters,
+        shown=tuple(parameters),
+        scope=_scope(launch),
+        notes=(*notes, *result.notes),
+        seconds=time.perf_counter() - start,
     )
+
+
+def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[LeftOut, ...]:
+    """What every case of a launch can do without."""
+    per_case = []
+    for kernel in kernels:
+
+        def verdict(one: Kernel) -> str:
+            return order(one, effort=effort).verdict
+
+        def tick(done: int, of: int) -> None:
+            effort.tick("leaving out", "operations", done, None)
+
+        per_case.append(redundant(kernel, verdict, tick))
+    common = {(one.line, one.what) for one in per_case[0]}
+    for some in per_case[1:]:
+        common &= {(one.line, one.what) for one in some}
+    together = [{(one.line, one.what) for one in some if one.together} for some in per_case]
+    return tuple(
+        replace(one, together=all((one.line, one.what) in some for some in together))
+        for one in per_case[0]
+        if (one.line, one.what) in common
+    )
+
+
+def _of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> Result:
+    stuck = case.execution.stuck
+    left = max(1e-3, asked.timeout - (time.perf_counter() - effort.since)) if asked.timeout else 0.0
+    result = check_valid(
+        kernel,
+        command="ptx",
+        properties=asked.properties,
+        engine="order" if stuck is not None and asked.engine == DEFAULT else asked.engine,
+        limit=asked.limit,
+        timeout=left,
+        memory=asked.memory,
+        reduced=asked.reduced,
+        progress=asked.progress,
+        trace_seconds=TRACE_SECONDS,
+    )
+    return result if stuck is None else _of_a_hang(result, stuck)
 
 
 def _of_a_hang(result: Result, stuck: Source) -> Result:

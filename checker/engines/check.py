@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from sm90_verify.engines.assumed import assumed
 from sm90_verify.engines.combine import combine
-from sm90_verify.engines.effort import TRACE_SECONDS, Effort, RanOut, Told, memory_bound
+from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.engine import Answer, Bound, Bounds, Engine, Question, Subject
 from sm90_verify.engines.noted import set_aside
 from sm90_verify.engines.some_trips import for_all_trips, of_some_trips
@@ -49,8 +49,6 @@ def check(
     memory: int = 0,
     reduced: bool = True,
     progress: Told | None = None,
-    valid: bool = False,
-    trace_seconds: float = TRACE_SECONDS,
 ) -> Result:
     """Decides the properties of a pipeline, or of a kernel (default: all that it could violate).
 
@@ -60,8 +58,7 @@ def check(
     without the schedules that nobody can tell apart, and only if anything is wrong there again with all of them, for
     the shortest trace of every property. Where a loop without end cannot be followed, some iterations are searched for
     violations, and what is not violated is undetermined. progress: called now and then with a few words about what is
-    being done. command: the word that the result carries. valid: the kernel has been put through annotate and validate.
-    trace_seconds: how long a shorter schedule is looked for.
+    being done. command: the word that the result carries.
 
     What only a strict kernel violates (unobserved-phase) is noted beside the verdict. Raises SpecError for a
     specification without a meaning, an unknown property or engine, a question that the engine cannot be asked, a bound
@@ -74,11 +71,11 @@ def check(
     properties = tuple(properties)
     question = Question(Subject(), properties, limit, timeout, memory, reduced)
     engines = _engines_of(engine, question)
-    effort = Effort(timeout, memory or memory_bound(), progress, start, limit=limit, trace_seconds=trace_seconds)
+    effort = Effort(timeout, memory or memory_bound(), progress, start, limit=limit)
     unfollowed: Unfollowed | None = None
     try:
         try:
-            kernel = pipeline if valid and isinstance(pipeline, Kernel) else kernel_of(pipeline, effort.tick)
+            kernel = kernel_of(pipeline, effort.tick)
         except Unfollowed as error:
             assert isinstance(pipeline, Pipeline), "a kernel that is there already is not traced"
             kernel, unfollowed = of_some_trips(pipeline, error, effort.tick), error
@@ -89,6 +86,28 @@ def check(
     question = question._replace(subject=Subject(kernel, tick=effort.tick), spent=effort)
     result = _ask(question, engines, engine, command)
     return result if unfollowed is None else for_all_trips(result, unfollowed)
+
+
+def check_valid(
+    kernel: Kernel,
+    *,
+    command: str,
+    properties: Sequence[str],
+    engine: str,
+    trace_seconds: float,
+    progress: Told | None = None,
+    **bounds: Unpack[Bounds],
+) -> Result:
+    """Decides the properties of a kernel that has been put through annotate and validate, as check does.
+
+    trace_seconds: how long a shorter schedule of a violation is looked for.
+    """
+    question = Question(Subject(), tuple(properties), **bounds)
+    engines = _engines_of(engine, question)
+    memory = question.memory or memory_bound()
+    effort = Effort(question.timeout, memory, progress, limit=question.limit, trace_seconds=trace_seconds)
+    question = question._replace(subject=Subject(kernel, tick=effort.tick), spent=effort)
+    return _ask(question, engines, engine, command)
 
 
 def kernel_of(pipeline: Pipeline | Kernel, tick: Tick = unheard) -> Kernel:

@@ -8,9 +8,20 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
+from sm90_verify.made_of import KernelTable
 from sm90_verify.report.of_result import sections_of
-from sm90_verify.report.sections import Execution, Findings, JsonValues, Noted, Notes, Report, Section, Verdict
-from sm90_verify.result import SCHEMA, Finding, Recovered, Result, Trace, TraceStep, worst
+from sm90_verify.report.sections import (
+    Execution,
+    Findings,
+    JsonValues,
+    Noted,
+    Notes,
+    Redundant,
+    Report,
+    Section,
+    Verdict,
+)
+from sm90_verify.result import SCHEMA, Finding, HangState, Recovered, Result, Trace, TraceStep, worst
 
 TOGETHER = ("schema", "tool", "version", "command")
 """What the object about several results has of each."""
@@ -47,6 +58,8 @@ def object_of(report: Report) -> dict[str, Any]:
         return {**_header(record.command), **record.values}
     verdict, findings, notes = _known(report, Verdict), _known(report, Findings), _known(report, Notes)
     execution, recovered = _only(report, Execution), _only(report, Recovered)
+    left_out = _only(report, Redundant)
+    hang, table = _only(report, HangState), _only(report, KernelTable)
     definition = verdict.definition
     written = {} if definition is None else {"file": definition.file, "class": definition.name}
     said = {"reduced": verdict.reduced, "shortest": verdict.shortest}
@@ -69,6 +82,9 @@ def object_of(report: Report) -> dict[str, Any]:
         "noted": [_note(section) for section in report if isinstance(section, Noted)],
         **{key: value for key, value in said.items() if value is not None},
         **({} if recovered is None else {"table": barriers, "roles": roles}),
+        **({} if hang is None else {"hang": asdict(hang)}),
+        **({} if table is None else {"kernel": asdict(table)}),
+        **({} if left_out is None else {"redundant": [asdict(one) for one in left_out.operations]}),
     }
 
 

@@ -7,6 +7,9 @@ import re
 from sm90_verify.report.handed_on import WIDER, lost_at
 from sm90_verify.result import Trace, TraceStep
 
+LONG = 100
+"""Steps of a deadlock from which on only those matter that are on what somebody waits for."""
+
 
 def guilty_step(trace: Trace) -> int | None:
     """The step to blame: for two accesses that are not ordered, the signal by which a role gave the bytes away too
@@ -125,13 +128,14 @@ def _other_access(trace: Trace) -> int | None:
 
 def that_matter(trace: Trace) -> tuple[int, ...]:
     """The steps that matter: not the decisions of trip-count loops, and not the same things in another stage than the
-    one to blame.
+    one to blame. Of a long way to a deadlock, those on what is waited for in the end.
     """
     if not trace.steps:
         return ()
     last = len(trace.steps) - 1
     always = {last, guilty_step(trace), _last_wait(trace, trace.steps[last].role, last)}
     objects = [_objects(step) for step in trace.steps]
+    waited = {entry.waits_for for entry in trace.blocked}
     bases = {base for base, _ in objects[last]}
     slots = {slot for _, slot in objects[last]}
     same_kind = {base for one in objects for base, slot in one if slot in slots} | bases
@@ -139,6 +143,8 @@ def that_matter(trace: Trace) -> tuple[int, ...]:
     def matters(index: int) -> bool:
         if index in always or trace.steps[index].kind == "loop":
             return index in always
+        if trace.blocked and last >= LONG:
+            return index > last - len(trace.next) or not waited.isdisjoint(trace.steps[index].things)
         if trace.property == "deadlock" or not objects[index]:
             return True
         return any(slot in slots or base not in same_kind for base, slot in objects[index])

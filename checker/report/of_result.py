@@ -17,6 +17,7 @@ from sm90_verify.report.sections import (
     Headline,
     Noted,
     Notes,
+    Redundant,
     Report,
     ScheduleRow,
     ScheduleTable,
@@ -36,12 +37,13 @@ def sections_of(result: Result, *, every_step: bool = False, again: str | None =
     was replayed is not to be written over its file.
     """
     again = "" if again is None and result.command == "replay" else again
-    sections: list[Section] = [] if result.recovered is None else [result.recovered]
+    sections: list[Section] = [one for one in (result.recovered, result.hang, result.table) if one is not None]
     if result.trace is not None:
         sections += _counterexample(result.trace, every_step)
         sections += [Execution(result.trace, result.shortest, again), Break()]
     sections += [
         Findings(result.findings, result.trace),
+        *(() if result.redundant is None else (Redundant(result.redundant),)),
         Notes(result.notes),
         *(Noted(note, rule_of(note.property)) for note in result.noted),
         Verdict(

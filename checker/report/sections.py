@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from sm90_verify.result import Blocked, Definition, Finding, Note, Recovered, Trace
+from sm90_verify.made_of import KernelTable, LeftOut
+from sm90_verify.result import Blocked, Definition, Finding, HangState, Note, Recovered, Trace
 
 # ---------------------------------------------------------------- a result
 
@@ -153,6 +154,12 @@ class Column(NamedTuple):
     gap: int = 1
 
 
+class Redundant(NamedTuple):
+    """What can be left out of a kernel."""
+
+    operations: tuple[LeftOut, ...]
+
+
 class Table(NamedTuple):
     """Rows of cells, with the names of the columns above them unless none has a name. indent: of all of it."""
 
@@ -196,6 +203,9 @@ Section: TypeAlias = (
     | Noted
     | Verdict
     | Recovered
+    | HangState
+    | KernelTable
+    | Redundant
     | Paragraph
     | Lines
     | Break

@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
+from sm90_verify.made_of import KernelTable, LeftOut
+from sm90_verify.report.hung import sections_of_hang
+from sm90_verify.report.kernel_table import sections_of_table
 from sm90_verify.report.of_result import sections_of
 from sm90_verify.report.recovered import tables_of
 from sm90_verify.report.sections import (
@@ -23,6 +26,7 @@ from sm90_verify.report.sections import (
     Noted,
     Notes,
     Paragraph,
+    Redundant,
     Report,
     ScheduleRow,
     ScheduleTable,
@@ -32,7 +36,7 @@ from sm90_verify.report.sections import (
     Tally,
     Verdict,
 )
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Recovered, Result
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, HangState, Recovered, Result
 from sm90_verify.spec.errors import SpecError
 
 WIDTH = 100
@@ -80,6 +84,12 @@ def _section(section: Section) -> list[str]:
             return [*_scope(section), *_answered(section), _summary(section)]
         case Recovered():
             return _lines(tables_of(section))
+        case Redundant():
+            return [line for one in section.operations for line in _redundant(one)]
+        case KernelTable():
+            return _lines(sections_of_table(section))
+        case HangState():
+            return _lines(tuple(sections_of_hang(section)))
         case Paragraph():
             return wrap(section.text, " " * section.hang)
         case Lines():
@@ -166,6 +176,11 @@ def _execution(section: Execution) -> list[str]:
     if section.again is None:
         return [f"{steps}     replay: verify replay trace.json (write it with --format json -o trace.json)"]
     return [steps, f"  again: {section.again}"] if section.again else [steps]
+
+
+def _redundant(one: LeftOut) -> list[str]:
+    how = "" if one.together else " (not with all the others)"
+    return wrap(f"redundant  {_short(one.file)}:{one.line}: {one.what}{how}", "           ")
 
 
 def _excerpt(section: Excerpt) -> list[str]:

@@ -8,96 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm90_verify.frontends.ptx.code import Code, Specials, compiled
+from sm90_verify.frontends.ptx.addresses import Addresses, code_of
+from sm90_verify.frontends.ptx.code import Code, Specials
 from sm90_verify.frontends.ptx.dispatch import handler_of
-from sm90_verify.frontends.ptx.events import LaneEvent, LanesMet
+from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet
 from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Function, Guard, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.on_threads import members, must_meet
 from sm90_verify.frontends.ptx.operands import Indices, OperandReader, Undetermined, depends
-from sm90_verify.frontends.ptx.slices import Slice
-from sm90_verify.frontends.ptx.spaces import (
-    SHARED_BEGINS,
-    WINDOWS,
-    from_generic,
-    is_space,
-    mapped,
-    mapped_generic,
-    to_generic,
-)
 from sm90_verify.frontends.ptx.special import special
 from sm90_verify.frontends.ptx.spinning import comes_back, comes_to_line
 from sm90_verify.frontends.ptx.state import Assumed, ClusterState, CtaState, Warp
-from sm90_verify.frontends.ptx.values import One, Unknown, Value, signed
+from sm90_verify.frontends.ptx.values import Unknown, Value
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.ptx.cluster import Cluster
-from sm90_verify.spec.ptx.limits import SHARED_OF_CTA, WARP
+from sm90_verify.spec.ptx.limits import WARP
 
 MOST_BLOCKS = 50_000_000
 """Blocks of code that a warp executes at most: more is taken for a loop without end."""
 OFTEN = 256
 """Blocks after which whoever asked is told."""
-GLOBALS_BEGIN = 1 << 32
-"""Where variables in global memory lie."""
-
-
-class Addresses:
-    """Where variables and parameters of a kernel lie."""
-
-    def __init__(self, module: PtxModule, function: Function, launch: Launch) -> None:
-        self.found: dict[str, int] = {}
-        shared = [one for one in (*module.variables, *function.variables) if one.space == "shared"]
-        at = SHARED_BEGINS
-        for one in shared:
-            if one.size:
-                at = -(-at // one.align) * one.align
-                self.found[one.name] = at
-                at += one.size
-        dynamic = [one for one in shared if not one.size]
-        align = max((one.align for one in dynamic), default=1)
-        self.dynamic = -(-at // align) * align
-        self.found.update((one.name, self.dynamic) for one in dynamic)
-        self.static = at - SHARED_BEGINS
-        size = self.dynamic - SHARED_BEGINS + launch.dynamic_shared
-        if size > SHARED_OF_CTA:
-            raise SpecError(
-                f"{launch.path}: dynamic_shared: {launch.dynamic_shared} bytes after {self.static} static ones: "
-                f"a CTA has {SHARED_OF_CTA}"
-            )
-        self.found.update((one.name, one.offset) for one in function.parameters)
-        for one in (*module.variables, *function.variables):
-            if one.space != "shared":
-                self.found[one.name] = GLOBALS_BEGIN + one.address if one.space == "global" else one.address
-
-    def __call__(self, name: str) -> int | None:
-        return self.found.get(name)
-
-
-def code_of(
-    module: PtxModule, function: Function, launch: Launch, sliced: Slice | None = None
-) -> tuple[Code, Addresses]:
-    """The kernel as code for one launch. sliced: what of it matters, if that is known already."""
-    addresses = Addresses(module, function, launch)
-
-    def parameter(address: int, size: int, sign: bool, wide: int) -> One:
-        offset = address - WINDOWS["param"] if address >= WINDOWS["param"] else address
-        found = launch.parameter(offset, size)
-        if isinstance(found, int) and sign:
-            return signed(found, 8 * size) & ((1 << wide) - 1)
-        return found
-
-    environment: dict[str, Callable[..., object]] = {
-        "parameter": parameter,
-        "to_generic": to_generic,
-        "from_generic": from_generic,
-        "is_space": is_space,
-        "mapped": mapped,
-        "mapped_generic": mapped_generic,
-    }
-    return compiled(function, module.path, addresses, environment, sliced), addresses
+ROUND = 64
+"""Times as many blocks after which it is remembered where a warp is, to see that it goes round in a circle."""
 
 
 class ClusterRun:
@@ -109,6 +44,7 @@ class ClusterRun:
         self.handlers: dict[int, Handler] = {}
         self.meeting: dict[int, Callable[[Warp, Fragment], int] | None] = {}
         self.executed = self.threads = 0
+        self.been: tuple[Fragment | None, int, list[Value], int] = None, -1, [], 0
         self.spinning: dict[int, bool] = {}
         shape = Cluster(len(blocks), 1)
         for rank, block in enumerate(blocks):
@@ -213,6 +149,12 @@ class ClusterRun:
     def _tell(self, warp: Warp, fragment: Fragment) -> None:
         where = self.code.source(self.code.blocks[fragment.block].first)
         self.tick("executing", warp.name, self.executed, where)
+        if self.executed % (OFTEN * ROUND) == 0:
+            self.been = fragment, fragment.block, fragment.registers.copy(), len(warp.events)
+        elif self.been[:3] == (fragment, fragment.block, fragment.registers) and all(
+            isinstance(one.what, LanesAccessed) and not one.what.writes for one in warp.events[self.been[3] :]
+        ):
+            raise Undetermined(f"{warp.name} waits in a loop for memory to change, and that is not followed", where)
         if self.executed > MOST_BLOCKS:
             raise SpecError(f"{warp.name} does not come to an end: {MOST_BLOCKS} blocks of code were executed", where)
 

@@ -155,7 +155,7 @@ class _Reader:
         return Bytes(0, bytes(whole), bytes(known))
 
     def _piece(self, name: str, one: Any) -> tuple[bytes, int]:
-        if not isinstance(one, dict) or not set(one) <= {"offset", "bytes", "type", "value", "name"}:
+        if not isinstance(one, dict) or not set(one) <= {"offset", "bytes", "size", "type", "value", "name"}:
             raise self.wrong(
                 name, _short(one), '{"offset": 0, "type": "u32", "value": 7} or {"offset": 0, "bytes": "…"}'
             )

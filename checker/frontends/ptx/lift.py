@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sm90_verify.frontends.ptx.beyond import beyond
 from sm90_verify.frontends.ptx.events import (
     Accessed,
     LaneEvent,
     LanesAccessed,
     Multiplied,
     Peeked,
+    What,
 )
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
 from sm90_verify.frontends.ptx.lanes import WHOLE_WARP, Class, classes_of, footprint_of
-from sm90_verify.frontends.ptx.memory_map import MemoryMap, memory_map
+from sm90_verify.frontends.ptx.memory_map import MemoryMap, barriers_of, memory_map, ranges_of
 from sm90_verify.frontends.ptx.naming import Doing, names_of
 from sm90_verify.frontends.ptx.peeks import Peeks
 from sm90_verify.frontends.ptx.state import CtaState, Warp
 from sm90_verify.frontends.ptx.write_part import PartOfRole, PartWriter, unsure
-from sm90_verify.spec.errors import Source
+from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
 from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
-from sm90_verify.spec.ptx.limits import WARP
+from sm90_verify.spec.ptx.limits import MBARRIER_BYTES, WARP
 
 
 def lift(execution: ClusterRun, name: str, tick: Tick = unheard) -> Kernel:
@@ -49,18 +51,35 @@ class _Lift:
         done = ((cta.rank, event.what) for cta, _, _, parts in self.roles for part in parts for event in part.events)
         homes = [self.cluster.home(cta.rank) for cta in execution.cluster.ctas]
         base = execution.addresses.dynamic
-        self.names = names_of(
-            (
-                Doing(name, cta.rank, one.what)
-                for cta, name, _, parts in self.roles
-                for part in parts
-                for one in part.events
-            ),
-            base,
+        mine = (
+            Doing(name, cta.rank, one.what)
+            for cta, name, _, parts in self.roles
+            for part in parts
+            for one in part.events
         )
+        self.names = names_of(mine if execution.stuck is None else beyond(execution, tick).doings, base)
         self.map: MemoryMap = memory_map(done, homes, self.names, base)
 
+    def _must_be_there(self) -> None:
+        """Raises SpecError for an access beyond the shared memory that the launch gives."""
+        stop = self.execution.addresses.dynamic + self.launch.dynamic_shared
+        known: set[What] = set()
+        for cta, _, _, parts in self.roles:
+            for event in (event for part in parts for event in part.events if event.what not in known):
+                known.add(event.what)
+                beyond = [end for _, ranges in ranges_of(event.what, cta.rank) for _, end in ranges if end > stop]
+                beyond += [at.address + MBARRIER_BYTES for at in barriers_of(event.what) if at.address >= stop]
+                if beyond:
+                    name, place = (
+                        self.code.function.code[event.number].name,
+                        beyond[0] - self.execution.addresses.dynamic,
+                    )
+                    what = f"{name}: up to byte {place} of dynamic shared memory"
+                    given = f"of which the launch has {self.launch.dynamic_shared}: see dynamic_shared"
+                    raise SpecError(f"{what}, {given}", self.sources[event.number])
+
     def kernel(self) -> Kernel:
+        self._must_be_there()
         programs = [program for role in self.roles for program in self._programs(*role)]
         registers = self.launch.registers or 168
         kernel = Kernel(self.name, {}, self.map.layout(), tuple(programs), self.cluster, Rules(met=False), registers)

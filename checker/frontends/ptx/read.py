@@ -38,6 +38,13 @@ def read_module(path: str) -> PtxModule:
 
 def entry_of(module: PtxModule, name: str, launch: Launch) -> Function:
     """The kernel that a launch is of, calls inlined. Raises SpecError where it is not there, or not the only one."""
+    function = kernel_named(module, name)
+    _must_fit(module, function, launch)
+    return inlined(module, function)
+
+
+def kernel_named(module: PtxModule, name: str = "") -> Function:
+    """The kernel of that name, or the only one."""
     entries = module.entries
     if not entries:
         raise SpecError(f"{module.path}: no .entry: this PTX has no kernel")
@@ -45,13 +52,10 @@ def entry_of(module: PtxModule, name: str, launch: Launch) -> Function:
         found = [one for one in entries if one.name == name]
         if not found:
             raise SpecError(f"{module.path}: no kernel {name!r}: it has {_listed(entries)}")
-        function = found[0]
-    elif len(entries) > 1:
+        return found[0]
+    if len(entries) > 1:
         raise SpecError(f"{module.path}: {len(entries)} kernels: name one in the launch file: {_listed(entries)}")
-    else:
-        function = entries[0]
-    _must_fit(module, function, launch)
-    return inlined(module, function)
+    return entries[0]
 
 
 def _listed(entries: tuple[Function, ...]) -> str:

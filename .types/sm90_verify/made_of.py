@@ -1,0 +1,1 @@
+../../checker/made_of.py

@@ -1,0 +1,121 @@
+"""What a kernel synchronises more than it has to: operations without which the proof still holds.
+
+Each line is tried alone, then line after line is left out as long as the proof holds without all of them. The kernel is
+one of straight programs, as those of a launch are: what it proves is about that launch. wgmma.fence and the waits for
+wgmmas are not tried, as registers, for which they are there, are not followed in PTX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from sm90_verify.made_of import LeftOut
+from sm90_verify.result import PROVED
+from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.spec.model.annotate import annotate
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
+from sm90_verify.spec.model.validate import validate
+from sm90_verify.spec.model.words import words_of
+from sm90_verify.spec.ptx import operations as op
+
+Verdict: TypeAlias = Callable[[Kernel], str]
+"""proved, violated or undetermined."""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """key: what is tried together. source, what: of its first operation. loosens: a wait_group that leaves one more."""
+
+    key: Hashable
+    source: Source
+    what: str
+    loosens: bool = False
+
+
+def redundant(kernel: Kernel, verdict: Verdict, tick: Callable[[int, int], None]) -> tuple[LeftOut, ...]:
+    """What can be left out of a kernel that is proved: each line by itself, and `together` those of one choice.
+
+    tick: is told how many are done of how many.
+    """
+    candidates = _candidates(kernel)
+    alone = []
+    for number, one in enumerate(candidates):
+        tick(number, len(candidates))
+        if _holds(kernel, (one,), verdict):
+            alone.append(one)
+    together: list[_Candidate] = []
+    for number, one in enumerate(alone):
+        tick(number, len(alone))
+        if _holds(kernel, (*together, one), verdict):
+            together.append(one)
+    return tuple(LeftOut(one.what, one.source.file, one.source.line, one in together) for one in alone)
+
+
+def _holds(kernel: Kernel, left_out: Sequence[_Candidate], verdict: Verdict) -> bool:
+    try:
+        changed = without(kernel, {one.key for one in left_out})
+    except SpecError:
+        return False
+    return verdict(changed) == PROVED
+
+
+def _candidates(kernel: Kernel) -> list[_Candidate]:
+    found: dict[Hashable, _Candidate] = {}
+    for program in kernel.programs:
+        for node in program.nodes:
+            key = _key(program, node)
+            if key is not None and key not in found:
+                what = words_of(node)[0]
+                loosens = isinstance(node.operation, op.Group)
+                said = f"{what}: one more group may be pending" if loosens else what
+                found[key] = _Candidate(key, node.source, said, loosens)
+    return list(found.values())
+
+
+def _key(program: Program, node: Node) -> Hashable | None:
+    """What is left out together with an operation: the same line; of a barrier of threads, all that meet there."""
+    match node.operation:
+        case op.Wait(kind="wait") | op.Fence(kind="proxy_async" | "mbarrier_init") | op.ThreadFence() | op.MapFence():
+            return node.source
+        case op.NamedSync(id=id):
+            return "named", id
+        case op.CtaSync() | op.WarpSync(orders=True):
+            return node.source
+        case op.ClusterArrive() | op.ClusterWait():
+            return "cluster"
+        case op.Group(kind="bulk_wait" | "bulk_wait_read" | "cp_wait", pending=pending) if pending < 7:
+            return node.source
+        case _:
+            return None
+
+
+def without(kernel: Kernel, keys: set[Hashable]) -> Kernel:
+    """The kernel without these operations, or with waits for groups that leave one more pending.
+
+    Raises SpecError where nothing sensible is left.
+    """
+    programs = tuple(annotate(_without(program, keys), checked=True) for program in kernel.programs)
+    changed = replace(kernel, programs=programs)
+    validate(changed, annotated=True)
+    return changed
+
+
+def _without(program: Program, keys: set[Hashable]) -> Program:
+    nodes: list[Node] = []
+    skipped: dict[str, int] = {}
+    for node in program.nodes:
+        operation, distance = node.operation, node.distance
+        if isinstance(operation, op.Wait):
+            distance += skipped.pop(operation.barrier, 0)
+        if _key(program, node) in keys:
+            if isinstance(operation, op.Wait):
+                skipped[operation.barrier] = distance
+                continue
+            if not isinstance(operation, op.Group):
+                continue
+            operation = replace(operation, pending=operation.pending + 1)
+        nodes.append(Node(operation, node.source, distance=distance, successors={None: len(nodes) + 1}))
+    nodes[-1].successors.clear()
+    return replace(program, nodes=tuple(nodes))

@@ -1,0 +1,85 @@
+"""Every value of one launch parameter: `verify ptx --sweep NAME=A..B`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from sm90_verify.frontends.ptx.instruction import Function
+from sm90_verify.frontends.ptx.launch import Launch
+from sm90_verify.result import VIOLATED, Result
+from sm90_verify.spec.errors import SpecError
+
+MOST_VALUES = 10_000
+SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
+
+
+class Swept(NamedTuple):
+    """name: as it was given. offset, size: bytes in the block of parameters. values: all that are tried."""
+
+    name: str
+    offset: int
+    size: int
+    values: range
+
+
+def read_sweep(text: str, function: Function) -> Swept:
+    """`NAME=A..B`, `NAME=A..B:STEP`: NAME is that of a parameter, or an offset with a type, `+8:u32`.
+
+    Raises SpecError for what is none.
+    """
+    name, equals, values = text.partition("=")
+    found = re.fullmatch(r"(-?\d+)\.\.(-?\d+)(?::(\d+))?", values)
+    if not equals or found is None:
+        raise SpecError(f"--sweep {text}: use NAME=A..B, such as --sweep +8:u32=0..48")
+    first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
+    if last < first or step < 1:
+        raise SpecError(f"--sweep {text}: no value lies there: use A..B with A not above B")
+    tried = range(first, last + 1, step)
+    if len(tried) > MOST_VALUES:
+        raise SpecError(f"--sweep {text}: {len(tried)} values: use {MOST_VALUES} at most")
+    offset, size = _place(name, function)
+    if not -(1 << 8 * size - 1) <= first or last >= 1 << 8 * size:
+        raise SpecError(f"--sweep {text}: {name} has {size} bytes, which do not hold all of these values")
+    return Swept(name, offset, size, tried)
+
+
+def _place(name: str, function: Function) -> tuple[int, int]:
+    at = re.fullmatch(r"\+(\d+):[us](8|16|32|64)", name)
+    if at is not None:
+        offset, size = int(at[1]), SIZES[at[2]]
+        if offset + size > function.size:
+            raise SpecError(f"--sweep {name}: the parameters have {function.size} bytes")
+        return offset, size
+    for one in function.parameters:
+        if one.name == name and one.size in SIZES.values():
+            return one.offset, one.size
+    names = [one.name for one in function.parameters if one.size in SIZES.values()]
+    listed = ", ".join(names[:6]) or "none of a single value"
+    raise SpecError(f"--sweep {name}: no parameter of that name: use one of {listed}, or an offset, such as +8:u32")
+
+
+def sweep(launch: Launch, swept: Swept, decide: Callable[[Launch], Result]) -> Result:
+    """The result for all values: that of the first which is violated, or the last. scope: the range."""
+    done: list[Result] = []
+    for value in swept.values:
+        result = decide(launch.with_value(swept.offset, swept.size, value & ((1 << 8 * swept.size) - 1)))
+        done.append(replace(result, parameters={**result.parameters, swept.name: value}))
+        if result.verdict == VIOLATED:
+            break
+    worst = next((one for one in done if one.verdict == VIOLATED), None)
+    worst = worst or next((one for one in done if one.verdict != done[-1].verdict), done[-1])
+    tried = [swept.values[number] for number in range(len(done))]
+    scope = {**worst.scope, "sweep": {swept.name: [tried[0], tried[-1]], "step": swept.values.step}}
+    note = f"{len(done)} values of {swept.name} decided, {tried[0]} to {tried[-1]}"
+    return replace(
+        worst,
+        scope=scope,
+        notes=(note, *worst.notes),
+        shown=(*worst.shown, swept.name),
+        states=sum(one.states for one in done),
+        events=sum(one.events for one in done),
+        seconds=sum(one.seconds for one in done),
+    )

@@ -1,0 +1,68 @@
+"""What a kernel is made of, and what it could do without: rows for people, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RingRow:
+    """A ring of barriers of a kernel. address: of its first slot, in dynamic shared memory. arrivals: of a phase;
+    bytes: that an arrival expects. arrive, copies, waits: the roles that arrive there, whose copies signal it, and that
+    wait.
+    """
+
+    ring: str
+    slots: int
+    address: int
+    arrivals: int
+    bytes: int
+    arrive: tuple[str, ...]
+    copies: tuple[str, ...]
+    waits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WarpsRow:
+    """A role of a kernel. classes: threads of each class of lanes that do the same. operations: of all of these."""
+
+    role: str
+    threads: int
+    classes: tuple[int, ...]
+    operations: int
+
+
+@dataclass(frozen=True)
+class BufferRow:
+    """A buffer of a kernel. address: of its first slot, in dynamic shared memory; bytes: of a slot. writers, readers:
+    roles, and how. orders: for each pair of them of which one writes, the barriers from one to the other and back.
+    """
+
+    buffer: str
+    slots: int
+    address: int
+    bytes: int
+    writers: tuple[str, ...]
+    readers: tuple[str, ...]
+    orders: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An operation without which a proof still holds, in all that execute its line. together: with the others of which
+    this is said.
+    """
+
+    what: str
+    file: str
+    line: int
+    together: bool
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """What a kernel is made of."""
+
+    rings: tuple[RingRow, ...]
+    roles: tuple[WarpsRow, ...]
+    buffers: tuple[BufferRow, ...]

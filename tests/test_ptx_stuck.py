@@ -1,0 +1,60 @@
+"""Runs of PTX that cannot go on: what they would do next, names that take it into account, and loops without end."""
+
+from __future__ import annotations
+
+import pytest
+from dumps import path_of, ptx_of
+
+from sm90_verify.frontends.core_launch import launch_from_core
+from sm90_verify.frontends.ptx.beyond import beyond
+from sm90_verify.frontends.ptx.events import BarrierAt
+from sm90_verify.frontends.ptx.execute import execute
+from sm90_verify.frontends.ptx.lift import lift
+from sm90_verify.frontends.ptx.operands import Undetermined
+from sm90_verify.frontends.ptx.parser import parse
+
+
+def executed(name):
+    module = parse("\n".join(ptx_of(name)), f"{name}.ptx")
+    found = launch_from_core(path_of(name), module)
+    return execute(module, found.function, found.launch, found.launch.clusters()[0])
+
+
+def test_what_would_come_next():
+    """Nobody has come to arrive: the producer waits for the wrong phase from the start."""
+    run = executed("tma_async_producer_phase")
+    done = [len(warp.events) for cta in run.cluster.ctas for warp in cta.warps]
+    found = beyond(run)
+    full = found.brings[BarrierAt(0, 0x400)]
+    assert {(one.warp, one.verb, one.bytes, one.later) for one in full} == {
+        (0, "expects", 4096, True),
+        (0, "copies", 4096, True),
+    }
+    empty = found.brings[BarrierAt(0, 0x480)]
+    assert [(one.warp, one.verb, one.later) for one in empty] == [(warp, "arrives", True) for warp in (4, 5, 6, 7)]
+    assert run.stuck is not None and done == [len(warp.events) for cta in run.cluster.ctas for warp in cta.warps]
+
+
+def test_what_has_come_and_does_not_again():
+    found = beyond(executed("ws_no_tail_release"))
+    empty = found.brings[BarrierAt(0, 0x410)]
+    assert {(one.warp, one.later) for one in empty} == {(warp, False) for warp in (4, 5, 6, 7)}
+    assert found.whole
+
+
+def test_names_are_those_of_the_kernel_that_goes_on():
+    kernel = lift(executed("tma_async_producer_phase"), "kernel")
+    names = list(kernel.layout.barriers)
+    assert names == ["full[0]", "full[1]", "empty[0]", "empty[1]"]
+
+
+def test_a_slot_at_which_nobody_arrives_belongs_to_its_ring():
+    kernel = lift(executed("cooperative_store_tail"), "kernel")
+    assert [name for name in kernel.layout.barriers if name.startswith("empty2")] == [
+        f"empty2[{slot}]" for slot in range(5)
+    ]
+
+
+def test_a_loop_that_waits_for_memory():
+    with pytest.raises(Undetermined, match=r"places.ptx:\d+: cta0.warp0 waits in a loop for memory to change"):
+        executed("places")
