@@ -252,6 +252,20 @@ def test_a_kernel_that_hangs_elsewhere(tmp_path):
     assert "full[0] of CTA (0, 0, 0): phase parity 0, 16 bytes missing in the dump, phase parity 0, 1 of 1" in note
 
 
+@pytest.mark.parametrize(
+    ("dump", "kernel", "said"),
+    [
+        ("pingpong_no_tail_release", "pingpong_no_release", "warps 0, 8-11 of CTA (0, 0, 0) wait for something else"),
+        ("ws_no_tail_release", "ws_expect_more", "warps 4-7 of CTA (0, 0, 0): not ended in this run, and ended in the"),
+        ("ws_expect_more", "ws_no_tail_release", "warps 4-7 of CTA (0, 0, 0): not ended in the dump, and ended in the"),
+    ],
+)
+def test_warps_that_wait_or_have_ended_elsewhere(dump, kernel, said, tmp_path):
+    result = check_hang(path_of(dump), ptx=ptx_file(tmp_path, kernel))
+    (note,) = [note for note in result.notes if note.startswith(ELSEWHERE)]
+    assert said in note
+
+
 # ---------------------------------------------------------------- the command
 
 
