@@ -1,8 +1,8 @@
 """Names for what a kernel has in shared memory: rings of barriers by what they are for, and the stages of buffers.
 
-A barrier that copies signal is `full`. One that the issuers of these copies wait for is `empty`. Any other is `order` if
-its waiters and those who arrive there take turns, on it or on another one, and `bar` otherwise. Barriers of one use side
-by side are the slots of a ring.
+A barrier that copies signal is `full`. One that the issuers of these copies wait for is `empty`. Any other is `order`
+if its waiters and those who arrive there take turns, on it or on another one, and `bar` otherwise. Barriers of one use
+side by side are the slots of a ring.
 Buffers are called a, b, … by the ring that tells when they are filled, and `out` if they are only copied out of.
 """
 

@@ -34,9 +34,10 @@ def on_access(bound: Binding) -> Handler:
         case "shared":
             return _access(bound, lambda address: "shared", 0)
         case "local" | "param" | "const" as space:
-            return _access(bound, lambda address: space, 0)
+            into = parts_of(one.operands[0])
+            matters = bound.code.sliced.follows_memory if one.opcode == "st" else bound.wants(*into)
+            return _access(bound, lambda address: space, 0) if matters else lambda warp, fragment, lanes: True
         case _:
-            del one
             return _access(bound, space_of, -1)
 
 
@@ -124,6 +125,9 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
         by_place: dict[int, list[tuple[int, int]]] = {}
         for index in lanes:
             at = lane(where, index)
+            if isinstance(at, Unknown) and not window and space(0) != "shared":
+                _lost(warp, fragment, index, at)
+                continue
             if isinstance(at, Unknown):
                 bound.reader.known(where, lanes, "the address")
             assert isinstance(at, int)
@@ -176,6 +180,13 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
                     bound.write(fragment, part, [index], fitted)
             if atomic:
                 memory.forget(at, size)
+
+    def _lost(warp: Warp, fragment: Fragment, index: int, at: Unknown) -> None:
+        """An access outside shared memory, nobody knows where."""
+        if one.opcode == "st":
+            warp.local.setdefault(fragment.lanes[index], Bytes()).bytes.clear()
+        for part in values if one.opcode != "st" else ():
+            bound.write(fragment, part, [index], at)
 
     def _elsewhere(bound: Binding, warp: Warp, fragment: Fragment, index: int, space: str, at: int) -> None:
         thread = fragment.lanes[index]

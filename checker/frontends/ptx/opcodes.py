@@ -197,11 +197,6 @@ def _of(operands: Iterable[Operand]) -> tuple[int, ...]:
     return tuple(number for operand in operands for number in registers_in(operand))
 
 
-def stored(one: PtxInstruction) -> tuple[int, ...]:
-    """The registers whose values a store writes."""
-    return _of(one.operands[1:2]) if one.opcode == "st" else ()
-
-
 def address_of(one: PtxInstruction) -> AddressOperand | None:
     """The place that an ordinary access, or an atomic one, is to."""
     return next((operand for operand in one.operands if isinstance(operand, AddressOperand)), None)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from sm90_verify.frontends.ptx.instruction import AddressOperand, Function, Operand, PtxInstruction, registers_in
-from sm90_verify.frontends.ptx.opcodes import EXITS, is_opaque, kind_of, registers_of, stored
+from sm90_verify.frontends.ptx.opcodes import EXITS, is_opaque, kind_of, registers_of
 
 CONDITIONAL = frozenset(("shfl", "vote", "match", "redux", "activemask"))
 """They make lanes meet, and what they compute matters only if somebody reads it."""
@@ -58,7 +58,7 @@ def slice_of(function: Function) -> Slice:
         follows_memory = True
         for one in code:
             if one.opcode == "st" and _is_followed(one):
-                work += stored(one)
+                work += registers_of(one).read
 
 
 def everything(function: Function) -> Slice:
