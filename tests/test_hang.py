@@ -171,6 +171,31 @@ def test_a_wait_that_is_over(tmp_path):
     assert any(note.startswith(ELSEWHERE) and "full[0] of CTA (0, 0, 0)" in note for note in result.notes)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda kind, row, data: None if kind == SectionKind.SHARED else (row, data),
+            "the dump does not have its bytes",
+        ),
+        (
+            lambda kind, row, data: (row, bytes(len(data)) if kind == SectionKind.SHARED else data),
+            "there is no mbarrier: it was not initialised, or overwritten",
+        ),
+        (
+            lambda kind, row, data: None if kind == SectionKind.REGISTERS else (row, data),
+            "which one is in a register that the dump lacks",
+        ),
+    ],
+)
+def test_what_a_dump_lacks_is_said(change, said, tmp_path):
+    path = tmp_path / "less.cudacore"
+    path.write_bytes(rebuilt(raw("tma_async_producer_phase"), lambda kind, info, row, data: change(kind, row, data)))
+    result = check_hang(str(path))
+    assert {one.missing for one in result.hang.ctas[0].waits if one.kind == "mbarrier"} == {said}
+    assert OWN not in result.notes
+
+
 def test_faults_come_first():
     result = result_of("exception")
     text = render(result)
