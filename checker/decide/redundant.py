@@ -15,10 +15,13 @@ from sm90_verify.made_of import LeftOut
 from sm90_verify.result import PROVED
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.annotate import annotate
+from sm90_verify.spec.model.flow import meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.model.words import words_of
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
+from sm90_verify.spec.ptx.limits import MMA_GROUPS
 
 Verdict: TypeAlias = Callable[[Kernel], str]
 """proved, violated or undetermined."""
@@ -76,19 +79,17 @@ def _candidates(kernel: Kernel) -> list[_Candidate]:
 
 def _key(program: Program, node: Node) -> Hashable | None:
     """What is left out together with an operation: the same line; of a barrier of threads, all that meet there."""
-    match node.operation:
-        case op.Wait(kind="wait") | op.Fence(kind="proxy_async" | "mbarrier_init") | op.ThreadFence() | op.MapFence():
-            return node.source
-        case op.NamedSync(id=id):
-            return "named", id
-        case op.CtaSync() | op.WarpSync(orders=True):
-            return node.source
-        case op.ClusterArrive() | op.ClusterWait():
-            return "cluster"
-        case op.Group(kind="bulk_wait" | "bulk_wait_read" | "cp_wait", pending=pending) if pending < 7:
-            return node.source
-        case _:
-            return None
+    effects = effects_of(node.operation)
+    if effects.waits is not None:
+        return node.source if effects.waits.kind == "wait" else None
+    if effects.meets is not None:
+        if isinstance(effects.meets, op.NamedSync | op.ClusterArrive | op.ClusterWait):
+            return str(meeting_of(program, node.operation)).removeprefix(program.home).removeprefix(program.peers)
+        return None if effects.orders == "relaxed" else node.source
+    if effects.ends is not None:
+        return node.source if effects.ends.groups != "mma" and effects.ends.pending < MMA_GROUPS - 1 else None
+    fences = effects.shows and "registers" not in effects.shows and not effects.begins
+    return node.source if fences else None
 
 
 def without(kernel: Kernel, keys: set[Hashable]) -> Kernel:
