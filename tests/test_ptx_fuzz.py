@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ptx_text import REGISTERS, wait
 
-from sm90_verify.frontends.ptx.execute import code_of
+from sm90_verify.frontends.ptx.execute import ClusterRun, code_of
 from sm90_verify.frontends.ptx.inline import inlined
 from sm90_verify.frontends.ptx.launch import Bytes, Launch
 from sm90_verify.frontends.ptx.parser import parse
@@ -133,12 +133,19 @@ def broken(seed: str, changes: list[tuple[str, int, str]]) -> str:
     return "".join(tokens)
 
 
-def taken(text: str) -> None:
-    """All that is done before a kernel is executed."""
+def taken(text: str, *, execute: bool = False) -> None:
+    """All that is done before a kernel is executed, or the first steps of that too."""
     module = parse(text, "k.ptx")
-    given = Launch("launch", "k", (1, 1, 1), (32, 1, 1), parameters=Bytes(0, b"", b""))
+    given = Launch("launch", "k", (1, 1, 1), (32, 1, 1), (1, 1, 1), 65_536, Bytes(0, b"", b""))
     for entry in module.entries:
-        code_of(module, inlined(module, entry), given)
+        code, addresses = code_of(module, inlined(module, entry), given)
+        if execute:
+            ClusterRun(code, addresses, given, ((0, 0, 0),), too_long).run()
+
+
+def too_long(*_: object) -> None:
+    """Is called after some hundred blocks."""
+    raise SpecError("k.ptx: a loop without end")
 
 
 CHANGES = st.lists(
@@ -218,9 +225,9 @@ ALTERATIONS = st.lists(
 
 @settings(max_examples=600, deadline=1000)
 @given(st.sampled_from(SEEDS), ALTERATIONS)
-def test_instructions_with_other_operands_are_taken_or_refused(seed, changes):
+def test_instructions_with_other_operands_are_executed_or_refused(seed, changes):
     try:
-        taken(altered(seed, changes))
+        taken(altered(seed, changes), execute=True)
     except SpecError as error:
         assert "\n" not in str(error)
 
