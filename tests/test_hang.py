@@ -16,10 +16,7 @@ from sm90_verify.report.text import render
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 
 OPEN = {
-    "epilogue_none": "depends on what shared memory holds",
-    "epilogue_store_tail_left_out": "depends on what shared memory holds",
     "places": "waits in a loop for memory to change",
-    "two_grids": "call.uni is not known here",
     "tma_async_producer_phase_without_lines": "give the PTX with --ptx",
 }
 """Dumps whose kernel is not decided from the dump alone, and why."""
@@ -41,10 +38,11 @@ CHAINS = {
     ],
     "ws_no_tail_release": ["warp 0 waits for empty[0], 128 of 128 arrivals missing: warps 4-7, who arrive there, have"],
     "cooperative_store_tail": ["warp 2 waits for empty2[3], 256 of 256 arrivals missing: nobody arrives there"],
+    "epilogue_none": ["warp 0 waits for empty[3], 256 of 256 arrivals missing: nobody arrives there"],
     "cutlass_cooperative_reuse": ["warp 2 waits for empty2[3], 256 of 256 arrivals missing: nobody arrives there"],
     "pingpong_order_swapped": [
         "warp 0 waits for empty[0]",
-        "warps 4-7 wait for bar4",
+        "warps 4-7 wait for order, 128 of 128",
         "warps 8-11 wait for full[0], 1 of 1 arrivals missing: warp 0 would come",
         "so they wait for each other",
     ],
@@ -173,6 +171,31 @@ def test_a_wait_that_is_over(tmp_path):
     assert any(note.startswith(ELSEWHERE) and "full[0] of CTA (0, 0, 0)" in note for note in result.notes)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda kind, row, data: None if kind == SectionKind.SHARED else (row, data),
+            "the dump does not have its bytes",
+        ),
+        (
+            lambda kind, row, data: (row, bytes(len(data)) if kind == SectionKind.SHARED else data),
+            "there is no mbarrier: it was not initialised, or overwritten",
+        ),
+        (
+            lambda kind, row, data: None if kind == SectionKind.REGISTERS else (row, data),
+            "which one is in a register that the dump lacks",
+        ),
+    ],
+)
+def test_what_a_dump_lacks_is_said(change, said, tmp_path):
+    path = tmp_path / "less.cudacore"
+    path.write_bytes(rebuilt(raw("tma_async_producer_phase"), lambda kind, info, row, data: change(kind, row, data)))
+    result = check_hang(str(path))
+    assert {one.missing for one in result.hang.ctas[0].waits if one.kind == "mbarrier"} == {said}
+    assert OWN not in result.notes
+
+
 def test_faults_come_first():
     result = result_of("exception")
     text = render(result)
@@ -190,7 +213,7 @@ def test_a_schedule_leads_exactly_here(name):
     result = result_of(name)
     assert [(finding.id, finding.verdict) for finding in result.findings] == [("deadlock", VIOLATED)]
     assert OWN in result.notes and result.trace is not None and result.trace.steps
-    waited = {one.thing.partition(" at ")[0] for _, one in mbarrier_waits(name)}
+    waited = {one.thing.partition(" at ")[0] for _, one in mbarrier_waits(name) if " at " in one.thing}
     blocked = {one.waits_for.rpartition(".")[2] for one in result.trace.blocked if one.phase}
     assert waited == blocked
 
@@ -250,6 +273,29 @@ def test_a_kernel_that_hangs_elsewhere(tmp_path):
     (note,) = [note for note in result.notes if note.startswith(ELSEWHERE)]
     assert result.verdict == VIOLATED and OWN not in result.notes
     assert "full[0] of CTA (0, 0, 0): phase parity 0, 16 bytes missing in the dump, phase parity 0, 1 of 1" in note
+
+
+@pytest.mark.parametrize(
+    ("dump", "kernel", "said"),
+    [
+        ("pingpong_no_tail_release", "pingpong_no_release", "warps 0, 8-11 of CTA (0, 0, 0) wait for something else"),
+        ("ws_no_tail_release", "ws_expect_more", "warps 4-7 of CTA (0, 0, 0): not ended in this run, and ended in the"),
+        ("ws_expect_more", "ws_no_tail_release", "warps 4-7 of CTA (0, 0, 0): not ended in the dump, and ended in the"),
+    ],
+)
+def test_warps_that_wait_or_have_ended_elsewhere(dump, kernel, said, tmp_path):
+    result = check_hang(path_of(dump), ptx=ptx_file(tmp_path, kernel))
+    (note,) = [note for note in result.notes if note.startswith(ELSEWHERE)]
+    assert said in note
+
+
+def test_of_several_grids_the_others_stay_open(tmp_path):
+    """One of two grids is decided: that it cannot hang says nothing of the other."""
+    note = "of this dump, grid 1 of places was not decided"
+    assert note in result_of("two_grids").notes
+    right = ptx_file(tmp_path, "two_grids", ("mov.u32 \t%r20, 1024;", "mov.u32 \t%r20, 0;"))
+    result = check_hang(path_of("two_grids"), ptx=right)
+    assert [(finding.verdict, finding.note) for finding in result.findings] == [(UNDETERMINED, note)]
 
 
 # ---------------------------------------------------------------- the command

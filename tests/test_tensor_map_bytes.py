@@ -63,12 +63,13 @@ def test_a_replacement_leaves_what_it_leaves_on_a_gpu():
 
 @pytest.mark.parametrize("map", [FULL, IMAGE], ids=["tiled", "im2col"])
 def test_every_bit_that_copies_go_by_says_something(map):
+    """But for two that CuTe DSL sets in maps that work all the same."""
     data = encode(map)
     assert decode(data) == map
     words = int.from_bytes(data, "little")
     for bit in range(MAP_BYTES * 8):
         other = decode((words ^ 1 << bit).to_bytes(MAP_BYTES, "little"))
-        assert (other == map) == (bit >= MAP_BYTES * 4), bit
+        assert (other == map) == (bit >= MAP_BYTES * 4 or bit in (65, 85)), bit
 
 
 def test_what_is_no_map():

@@ -67,16 +67,21 @@ def check_hang(
     start = time.perf_counter()
     core = read_core(path)
     module, why = (read_module(ptx), "") if ptx else _embedded(core)
+    grids = [one for one in core.grids if any(True for _ in core.of_grid(one))]
     said, result = _Said(), _open(core, why or NO_PTX, engine)
     if module is not None:
-        told = launch_of_grid(core, (grid := grid_of(core, module)), module, [one.block for one in core.of_grid(grid)])
+        grid = grid_of(core, module)
+        blocks = [one.block for one in core.of_grid(grid)]
+        if not blocks:
+            raise SpecError(f"{path}: no CTA of {grid.kernel} is in it: give the PTX of a kernel that was running")
+        told = launch_of_grid(core, grid, module, blocks)
         said = _of_run(core, told, module, Effort(timeout, memory or memory_bound(), progress, start))
         if said.because:
             result = _open(core, said.because, engine, told.notes)
         else:
             options = {"engine": engine, "limit": limit, "timeout": timeout, "memory": memory, "reduced": reduced}
             result = _decided(core, told, module, said, options, progress)
-    grids = [one for one in core.grids if any(True for _ in core.of_grid(one))]
+        result = _for_all(result, [one for one in grids if one is not told.grid])
     shapes = {name: "x".join(map(str, getattr(grids[0], name) or ())) for name in ("grid", "block", "cluster")}
     return replace(
         result,
@@ -156,6 +161,18 @@ def _decided(
     elif result.verdict == PROVED:
         notes.append(NOT_ALONE)
     return replace(result, notes=tuple(notes))
+
+
+def _for_all(result: Result, others: Sequence[CoreGrid]) -> Result:
+    """The result for the whole dump: other grids in it were not decided, and may be what hangs."""
+    if not others:
+        return result
+    named = [f"grid {one.id} of {one.kernel or 'a kernel without code'}" for one in others]
+    note = f"of this dump, {', '.join(named)} was not decided"
+    if result.verdict != PROVED:
+        return replace(result, notes=(*result.notes, note))
+    findings = tuple(replace(one, verdict=UNDETERMINED, note=note) for one in result.findings)
+    return replace(result, findings=findings)
 
 
 def _state(core: CudaCore, grids: Sequence[CoreGrid], said: _Said) -> HangState:

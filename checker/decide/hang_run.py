@@ -68,15 +68,6 @@ def differences(core: CudaCore, grid: CoreGrid, one: HungCluster) -> list[str]:
             if alive:
                 found.append(f"CTA {said_block(cta.block)} has ended, and does not in this run")
             continue
-        for address, state in sorted(cta.barriers.items()):
-            word, known = word_of(home, address), state.known
-            mine = MbarrierWord(known.phase, known.pending, known.expected, known.tx)
-            if known.alive and word != mine:
-                name = one.names.barrier(address)
-                said = "no mbarrier" if word is None else _said_state(word)
-                found.append(
-                    f"{name} of CTA {said_block(cta.block)}: {said} in the dump, {_said_state(mine)} in this run"
-                )
         theirs = {warp.warp for warp in home.warps}
         for only, where in ((theirs - alive, "the dump"), (alive - theirs, "this run")):
             if only:
@@ -97,6 +88,15 @@ def differences(core: CudaCore, grid: CoreGrid, one: HungCluster) -> list[str]:
         if told != ours:
             warps = sorted({one[0] for one in told ^ ours})
             found.append(f"{warps_said(warps)} of CTA {said_block(cta.block)} wait for something else in this run")
+        for address, state in sorted(cta.barriers.items()):
+            word, known = word_of(home, address), state.known
+            mine = MbarrierWord(known.phase, known.pending, known.expected, known.tx)
+            if known.alive and word != mine:
+                name = one.names.barrier(address)
+                said = "no mbarrier" if word is None else _said_state(word)
+                found.append(
+                    f"{name} of CTA {said_block(cta.block)}: {said} in the dump, {_said_state(mine)} in this run"
+                )
     return found
 
 

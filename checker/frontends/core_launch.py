@@ -48,7 +48,7 @@ def launch_from_core(path: str, module: PtxModule, kernel: str = "") -> CoreLaun
 
 
 def grid_of(core: CudaCore, module: PtxModule, kernel: str = "") -> CoreGrid:
-    """The grid whose kernel the PTX has: one that runs rather than one that has not begun, and the first of several."""
+    """The grid whose kernel the PTX has: one that has CTAs in the dump, and the first of several."""
     names = [one.name for one in module.entries if kernel in ("", one.name)]
     if not names:
         raise SpecError(
@@ -58,7 +58,9 @@ def grid_of(core: CudaCore, module: PtxModule, kernel: str = "") -> CoreGrid:
     if not found:
         ran = _listed(list(dict.fromkeys(one.kernel or "one without code" for one in core.grids)))
         raise SpecError(f"{core.path}: it is of {ran}, and {module.path} has {_listed(names)}: give the PTX that ran")
-    return min(found, key=lambda one: not one.active)
+    there = {cta.grid for cta in core.ctas}
+    found.sort(key=lambda one: (core.grids.index(one) not in there, not one.active))
+    return found[0]
 
 
 def launch_of_grid(

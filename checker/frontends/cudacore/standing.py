@@ -107,6 +107,8 @@ def _missing(core: CudaCore, grid: CoreGrid, cta: CoreCta, wait: MbarrierWait) -
     home = _cta_of_rank(core, grid, cta, wait.rank)
     if home is None:
         return "its CTA is not in the dump: it has ended"
+    if home.word(wait.address) is None:
+        return "the dump does not have its bytes"
     word = word_of(home, wait.address)
     if word is None:
         return "there is no mbarrier: it was not initialised, or overwritten"

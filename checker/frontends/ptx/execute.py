@@ -14,6 +14,7 @@ from sm90_verify.frontends.ptx.dispatch import handler_of
 from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet
 from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
+from sm90_verify.frontends.ptx.idle import meeting_of
 from sm90_verify.frontends.ptx.instruction import Function, Guard, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.on_threads import members, must_meet
@@ -44,6 +45,7 @@ class ClusterRun:
         self.handlers: dict[int, Handler] = {}
         self.meeting: dict[int, Callable[[Warp, Fragment], int] | None] = {}
         self.executed = self.threads = 0
+        self.meetings: dict[int, int | None] = {}
         self.been: tuple[Fragment | None, int, list[Value], int] = None, -1, [], 0
         self.spinning: dict[int, bool] = {}
         shape = Cluster(len(blocks), 1)
@@ -187,10 +189,15 @@ class ClusterRun:
         return False
 
     def _awaits(self, warp: Warp, fragment: Fragment, guard: Guard | None) -> int | None:
-        """Where lanes go on that read global memory again and again until others have written it: out of the loop."""
+        """Where lanes go on that read global memory again and again until others have written it: out of the loop. And
+        where it is not known how they go on, but both ways come to the same.
+        """
         value = None if guard is None else fragment.registers[self.code.slots[guard.register]]
         if not isinstance(value, Unknown) or not value.awaited:
-            return None
+            unknown = isinstance(value, Unknown) or (
+                isinstance(value, tuple) and any(isinstance(one, Unknown) for one in value)
+            )
+            return self._same_way(self.code.blocks[fragment.block].last) if unknown else None
         block = self.code.blocks[fragment.block]
         ways = self._block(self.code.function.code[block.last].target), block.next
         back = [comes_to_line(self.code, fragment, way, value.line, self._specials(warp, fragment)) for way in ways]
@@ -198,6 +205,11 @@ class ClusterRun:
             return None
         self.cluster.assumed.setdefault(Assumed(value.line, "others write what the loop around it waits for"))
         return ways[1] if back[0] else ways[0]
+
+    def _same_way(self, branch: int) -> int | None:
+        if branch not in self.meetings:
+            self.meetings[branch] = meeting_of(self.code, branch)
+        return self.meetings[branch]
 
     def _specials(self, warp: Warp, fragment: Fragment) -> Specials:
         return lambda name: special(self.launch, self.addresses.static, warp, fragment, name)

@@ -1,7 +1,8 @@
 """Names for what a kernel has in shared memory: rings of barriers by what they are for, and the stages of buffers.
 
-A barrier that copies signal is `full`. One that the issuers of these copies wait for is `empty`; any other is `order`
-if only its waiters arrive there, and `bar` otherwise. Barriers of one use side by side are the slots of a ring.
+A barrier that copies signal is `full`. One that the issuers of these copies wait for is `empty`. Any other is `order`
+if its waiters and those who arrive there take turns, on it or on another one, and `bar` otherwise. Barriers of one use
+side by side are the slots of a ring.
 Buffers are called a, b, … by the ring that tells when they are filled, and `out` if they are only copied out of.
 """
 
@@ -127,19 +128,20 @@ def _rings(uses: Mapping[int, _Use]) -> tuple[BarrierRing, ...]:
     found = []
     for addresses in groups:
         use = max((uses[one] for one in addresses), key=lambda one: len(one.arrivers))
-        kind = _kind(use, issuers)
+        kind = _kind(use, issuers, uses.values())
         number = numbers[kind] = numbers.get(kind, 0) + 1
         name = kind if number == 1 else f"{kind}{number}"
         found.append(BarrierRing(name, tuple(addresses), use.count, tuple(use.waiters), tuple(use.arrivers)))
     return tuple(found)
 
 
-def _kind(use: _Use, issuers: set[str]) -> str:
+def _kind(use: _Use, issuers: set[str], others: Iterable[_Use]) -> str:
     if use.filled:
         return "full"
     if use.waiters and set(use.waiters) <= issuers:
         return "empty"
-    return "order" if use.waiters and set(use.waiters) == set(use.arrivers) else "bar"
+    swapped = any(set(one.waiters) == set(use.arrivers) and set(one.arrivers) == set(use.waiters) for one in others)
+    return "order" if use.waiters and swapped else "bar"
 
 
 def _buffers(done: Iterable[Doing], rings: Sequence[BarrierRing], base: int) -> dict[tuple[int, int], str]:
