@@ -27,7 +27,7 @@ BEGIN = """
 	mov.u32 %r1, %laneid;
 	mov.u32 %r2, %ctaid.x;
 	ld.param.u32 %r3, [first];
-	ld.param.s16 %r4, [second];
+	ld.param::entry.s16 %r4, [second];
 	mov.u32 %r5, smem;
 	mov.u32 %r15, 0;
 """

@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from sm90_verify.evidence.hardware.arithmetic.record import record_arithmetic
 from sm90_verify.evidence.hardware.cases import epilogues, faults, mutants
 from sm90_verify.evidence.hardware.footprints import maps, record
 from sm90_verify.evidence.hardware.gemm import record as gemm_record
@@ -57,6 +58,10 @@ def _tensor_maps(folder: str) -> None:
     maps.record_maps(f"{folder}/tensor_maps.jsonl.gz")
 
 
+def _arithmetic(folder: str) -> None:
+    record_arithmetic(f"{folder}/arithmetic.jsonl.gz")
+
+
 PARTS: dict[str, Callable[[str], object]] = {
     "the executor": _kernels,
     "mbarriers": _mbarriers,
@@ -67,6 +72,7 @@ PARTS: dict[str, Callable[[str], object]] = {
     "unobserved phases": _unobserved,
     "footprints": _footprints,
     "tensor maps": _tensor_maps,
+    "arithmetic": _arithmetic,
 }
 """What is recorded beside the tables, each into files of a folder."""
 

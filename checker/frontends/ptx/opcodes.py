@@ -87,6 +87,8 @@ SILENT = frozenset(
 )
 """Nobody who is verified can notice them; what some of them write is not known."""
 EXITS = frozenset(("ret", "exit", "trap"))
+_PARAMETERS = (("param",), ("param::entry",))
+"""How a load says that it is of a kernel's parameters."""
 EVENTS = frozenset(
     [
         "mbarrier",
@@ -132,7 +134,7 @@ class Registers(NamedTuple):
 
 def kind_of(one: PtxInstruction) -> Kind | None:
     """None for an instruction that is not known."""
-    if one.opcode in VALUES or (one.opcode in ("ld", "ldu") and "param" in one.modifiers[0:1]):
+    if one.opcode in VALUES or (one.opcode in ("ld", "ldu") and one.modifiers[:1] in _PARAMETERS):
         return "value"
     if one.opcode in ("bra", "brx"):
         return "branch"
