@@ -110,3 +110,9 @@ def test_more_groups_than_are_counted_are_refused():
     one = lifted(text(between="wgmma.commit_group.sync.aligned;" * 70), GIVEN)
     with pytest.raises(SpecError, match="commits more than 63 groups of wgmmas that it does not wait for"):
         compile_kernel(one)
+
+
+def test_no_time_for_a_shorter_trace_leaves_what_is_violated(tmp_path, monkeypatch):
+    """Not even if it ends before the first state."""
+    monkeypatch.setattr("sm90_verify.decide.ptx.TRACE_SECONDS", 1e-9)
+    assert verdicts(asked(tmp_path, text(pending=1), GIVEN, engine="search"))["race"] == VIOLATED

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from sm90_verify.engines.effort import Effort, memory_bound
+from sm90_verify.engines.effort import Effort, RanOut, memory_bound
 from sm90_verify.engines.engine import Answer, Bound, Question, Subject
 from sm90_verify.engines.search.exploration import Exploration, is_undetermined
 from sm90_verify.engines.search.explore import explore
@@ -72,14 +72,17 @@ class SearchEngine:
         """
 
         def go_through(machine: Machine) -> Exploration:
-            return explore(
-                machine,
-                limit=limit,
-                memory=question.memory or memory_bound(),
-                enough=ENOUGH,
-                wanted=_that_count(question.asked()),
-                effort=effort,
-            )
+            try:
+                return explore(
+                    machine,
+                    limit=limit,
+                    memory=question.memory or memory_bound(),
+                    enough=ENOUGH,
+                    wanted=_that_count(question.asked()),
+                    effort=effort,
+                )
+            except RanOut as error:  # before its first state, which takes nothing from what is known
+                return Exploration(ran_out=str(error))
 
         machine = machine or question.subject.machine
         exploration = go_through(machine)
