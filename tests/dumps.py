@@ -58,3 +58,12 @@ def rebuilt(data: bytes, change) -> bytes:
         content += bytes_
     struct.pack_into("<Q", content, 40, len(content))
     return bytes(content + b"".join(found))
+
+
+def ptx_file(folder: Path, name: str, change: tuple[str, str] = ("", "")) -> str:
+    """The PTX that is kept with a dump, changed at one place."""
+    text = "\n".join(ptx_of(name))
+    assert text.count(change[0]) == 1 or not change[0]
+    path = folder / f"{name}.ptx"
+    path.write_text(text.replace(*change) if change[0] else text)
+    return str(path)
