@@ -105,6 +105,15 @@ def _spec(options: argparse.Namespace) -> int:
     return questions.finish(options)
 
 
+def _bounds(options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "limit": options.limit,
+        "timeout": options.timeout,
+        "memory": options.memory << 30,
+        "reduced": not options.unreduced,
+    }
+
+
 def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, shown: tuple[str, ...]) -> Result:
     from sm90_verify.engines.check import check
     from sm90_verify.engines.table import with_engine
@@ -116,10 +125,7 @@ def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, s
             command=options.command,
             properties=options.properties,
             engine=engine,
-            limit=options.limit,
-            timeout=options.timeout,
-            memory=options.memory << 30,
-            reduced=not options.unreduced,
+            **_bounds(options),
             progress=progress,
         )
     file = sys.modules[kernel.__module__].__file__ if options.command == "spec" else None
@@ -164,10 +170,7 @@ def _ptx(options: argparse.Namespace) -> int:
             redundancy=options.redundant,
             properties=options.properties,
             engine=options.engine,
-            limit=options.limit,
-            timeout=options.timeout,
-            memory=options.memory << 30,
-            reduced=not options.unreduced,
+            **_bounds(options),
             progress=progress,
         )
     return finish([result], options)
@@ -198,10 +201,7 @@ def _hang(options: argparse.Namespace) -> int:
             options.file,
             ptx=options.ptx,
             engine=options.engine,
-            limit=options.limit,
-            timeout=options.timeout,
-            memory=options.memory << 30,
-            reduced=not options.unreduced,
+            **_bounds(options),
             progress=progress,
         )
     return finish([result], options)

@@ -9,13 +9,14 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypedDict, Unpack
+from typing import NamedTuple, Unpack
 
 from sm90_verify.decide.redundant import redundant
 from sm90_verify.decide.sweep import read_sweep
 from sm90_verify.decide.sweep import sweep as sweep_over
 from sm90_verify.engines.check import check_valid
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
+from sm90_verify.engines.engine import Bounds
 from sm90_verify.engines.order import order
 from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.core_launch import is_core, launch_from_core
@@ -46,15 +47,11 @@ class LaunchCase(NamedTuple):
     execution: ClusterRun
 
 
-class AskedOptions(TypedDict, total=False):
+class AskedOptions(Bounds, total=False):
     """The fields of Asked."""
 
     properties: Sequence[str]
     engine: str
-    limit: int
-    timeout: float
-    memory: int
-    reduced: bool
     progress: Told | None
 
 
