@@ -48,8 +48,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "recordings": (*SPEC, *BASE, "counterexample", "engines/search"),
     "report": ("spec/errors", "made_of", "result"),
     "mutation": (*MACHINE, "spec/language"),
+    "emit": (*MACHINE, "spec/language"),
     "gpu": (*SPEC, *BASE, "counterexample", "engines/search", "recordings"),
-    "decide": (*SPEC, *BASE, ENGINE, "engines", "frontends"),
+    "decide": (*SPEC, *BASE, ENGINE, "engines", "frontends", "emit"),
     "cli": (
         *SPEC,
         *BASE,

@@ -133,6 +133,7 @@ def ptx(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dump-launch", action="store_true", help="write a launch file to fill in, and check nothing")
     parser.add_argument("--table", action="store_true", help="rings of barriers, roles, buffers, and who orders whom")
+    parser.add_argument("--emit", default="", metavar="FILE.py", help="write the kernel down for verify spec")
     parser.add_argument("--redundant", action="store_true", help="what the kernel could do without, if it is proved")
     parser.add_argument(
         "--sweep", default="", metavar="NAME=A..B", help="every value of a parameter: its name, or an offset: +8:u32"

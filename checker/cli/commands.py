@@ -29,8 +29,9 @@ def run(arguments: Sequence[str] | None) -> int:
         return 0
     if options.command is None:
         raise UsageError("which command? see verify --help")
-    if getattr(options, "output", None) and options.command != "record":
-        must_have_a_folder(options.output)
+    for path in (getattr(options, "output", None), getattr(options, "emit", None)):
+        if path and options.command != "record":
+            must_have_a_folder(path)
     return _COMMANDS[options.command](options)
 
 
@@ -168,6 +169,7 @@ def _ptx(options: argparse.Namespace) -> int:
             sweep=options.sweep,
             table=options.table,
             redundancy=options.redundant,
+            emit=options.emit,
             properties=options.properties,
             engine=options.engine,
             **_bounds(options),

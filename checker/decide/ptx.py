@@ -14,11 +14,13 @@ from typing import NamedTuple, Unpack
 from sm90_verify.decide.redundant import redundant
 from sm90_verify.decide.sweep import read_sweep
 from sm90_verify.decide.sweep import sweep as sweep_over
+from sm90_verify.emit.specification import specification
 from sm90_verify.engines.check import check_valid
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.engine import Bounds
 from sm90_verify.engines.order import order
 from sm90_verify.engines.table import DEFAULT
+from sm90_verify.files import write_whole
 from sm90_verify.frontends.core_launch import is_core, launch_from_core
 from sm90_verify.frontends.ptx.addresses import code_of
 from sm90_verify.frontends.ptx.execute import ClusterRun
@@ -32,7 +34,7 @@ from sm90_verify.frontends.ptx.state import Assumed
 from sm90_verify.frontends.ptx.table import kernel_table
 from sm90_verify.made_of import LeftOut
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result, worst
-from sm90_verify.spec.errors import Source
+from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.kernel import Kernel
 
 TRACE_SECONDS = 1.0
@@ -75,12 +77,14 @@ def check_ptx(
     sweep: str = "",
     table: bool = False,
     redundancy: bool = False,
+    emit: str = "",
     **asked: Unpack[AskedOptions],
 ) -> Result:
     """Decides a launch of a kernel. path: of the PTX, or what has been read of it; launch: a launch, or the path of a
     launch file (docs/ptx_launch.md) or of a core dump (docs/hang.md); kernel: the name of an .entry, where the file has
     several. sweep: `NAME=A..B`, a parameter and the values that it is given one after the other. table: say what the
-    kernel is made of; redundancy: what can be left out of it, if it is proved. The other arguments are those of
+    kernel is made of; redundancy: what can be left out of it, if it is proved. emit: the Python file that the kernel is
+    written to, as a specification. The other arguments are those of
     `check`; the timeout is one for all of it.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
@@ -91,7 +95,9 @@ def check_ptx(
     options = Asked(**asked)
     effort = Effort(options.timeout, options.memory or memory_bound(), options.progress, start)
     if not sweep:
-        result = decided(module, function, told, options, effort, table=table, redundancy=redundancy)
+        result = decided(module, function, told, options, effort, table=table, redundancy=redundancy, emit=emit)
+    elif emit:
+        raise SpecError("--emit writes one launch down: leave --sweep out")
     else:
         swept = read_sweep(sweep, function)
         result = sweep_over(told, swept, lambda one: decided(module, function, one, options, effort))
@@ -116,6 +122,7 @@ def decided(
     *,
     table: bool = False,
     redundancy: bool = False,
+    emit: str = "",
 ) -> Result:
     """The result on one launch."""
     start = time.perf_counter()
@@ -123,6 +130,8 @@ def decided(
     try:
         cases = cases_of(module, function, launch, effort)
         kernels = [lift(case.execution, name, effort.tick) for case in cases]
+        if emit:
+            _write(emit, cases, kernels, launch, effort)
         results = [_of_case(case, one, asked, effort) for case, one in zip(cases, kernels, strict=True)]
     except (RanOut, Undetermined) as error:
         ids = asked.properties or PROPERTIES
@@ -144,6 +153,25 @@ def decided(
         notes=(*notes, *result.notes),
         seconds=time.perf_counter() - start,
     )
+
+
+def _write(path: str, cases: Sequence[LaunchCase], kernels: Sequence[Kernel], launch: Launch, effort: Effort) -> None:
+    """Writes the cases as specifications. Raises SpecError where a kernel cannot go on: what it does is not known."""
+    for case in cases:
+        if case.execution.stuck is not None:
+            raise SpecError("the kernel cannot go on here, so there is no whole of it to write", case.execution.stuck)
+    shapes = ", ".join(f"{name} {shape}" for name, shape in _parameters(launch).items())
+    about = [
+        f"What {launch.kernel} does in one launch ({shapes}), as it was executed. Numbers behind # are lines of the "
+        "PTX; loops are those of this launch.",
+        *_counted(cases, launch),
+        *(_said(one) for one in _assumed(cases)),
+    ]
+
+    def tick(left: int) -> None:
+        effort.tick("writing", "sentences", left, None)
+
+    write_whole(path, specification(kernels, kernels[0].name, about, tick).encode())
 
 
 def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[LeftOut, ...]:

@@ -87,10 +87,13 @@ class Barrier:
         also = tuple((one.name, one._target) for one in more)
         return self._new(op.Arrive(first.name, arrivals(count), cta=first._target, sem=sem, scope=scope, also=also))
 
-    def arrive_expect_tx(self, bytes: int, count: int = 1) -> op.Operation:
-        """mbarrier.arrive.expect_tx by `count` threads, each expecting `bytes`."""
+    def arrive_expect_tx(
+        self, bytes: int, count: int = 1, *, sem: op.ArriveSem = "release", scope: op.AnyScope = ""
+    ) -> op.Operation:
+        """mbarrier.arrive.expect_tx{.sem.scope} by `count` threads, each expecting `bytes`."""
         number(bytes_of(bytes) * arrivals(count), "bytes expected by all threads together")
-        return self._new(op.Arrive(self.name, count, expect=bytes, cta=self._target))
+        sem, scope = one_of(sem, _ARRIVE_SEMS, "sem"), one_of(scope, _SCOPES, "a scope")
+        return self._new(op.Arrive(self.name, count, expect=bytes, cta=self._target, sem=sem, scope=scope))
 
     def arrive_no_complete(self, count: int = 1) -> op.Operation:
         """mbarrier.arrive.noComplete."""

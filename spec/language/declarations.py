@@ -130,6 +130,10 @@ def tile(
     return TileDeclaration(bytes, slots, shares, address, offset, stride, space, holds)
 
 
+Part: TypeAlias = int | Sequence[int]
+"""Of a split role: so many threads, or their numbers in the role."""
+
+
 @dataclass(frozen=True)
 class RoleDeclaration:
     """A role's body and the threads that run it."""
@@ -137,10 +141,18 @@ class RoleDeclaration:
     body: Callable[..., Body]
     threads: Parameter
     copies: Parameter
-    split: tuple[int, ...]
+    split: tuple[Part, ...]
     ctas: tuple[int, ...] | None = None
     clusters: tuple[int, ...] | None = None
     grid: int = 0
+
+    def parts(self, threads: int) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the threads of each part, for a role of so many threads."""
+        found, next = [], 0
+        for part in self.split or (threads,):
+            found.append(tuple(range(next, next + part)) if isinstance(part, int) else tuple(part))
+            next = max((*found[-1], next - 1)) + 1
+        return tuple(found)
 
     def has(self, rank: int, cluster: int, grid: int) -> bool:
         """Whether a CTA has the role."""
@@ -156,7 +168,7 @@ def role(
     warps: int = 0,
     warpgroups: int = 0,
     copies: Parameter = 1,
-    split: tuple[int, ...] = (),
+    split: tuple[Part, ...] = (),
     ctas: tuple[int, ...] | None = None,
     clusters: tuple[int, ...] | None = None,
     grid: int = 0,
@@ -164,10 +176,11 @@ def role(
     """Marks a generator method as a role of `threads` threads (or 32 * warps, or 128 * warpgroups).
 
     copies: as many instances of the role, each with its own threads. split: representatives of one role, by number of
-    threads, where not all threads do the same: (1, 31) is a warp with an elected lane. ctas: the CTAs of a cluster
-    that have the role, all unless said; clusters: the clusters. grid: 1 for a role of the grid that depends on the one
-    of all other roles (programmatic dependent launch). The body may take `at` (the state of this iteration) and `me` (a
-    Threads). Raises SpecError for a body that never yields.
+    threads, where not all threads do the same: (1, 31) is a warp with an elected lane. Parts that are ranges have these
+    threads of the role, and those that are in none do nothing: (range(0, 4), range(32, 64)). ctas: the CTAs of a
+    cluster that have the role, all unless said; clusters: the clusters. grid: 1 for a role of the grid that depends on
+    the one of all other roles (programmatic dependent launch). The body may take `at` (the state of this iteration) and
+    `me` (a Threads). Raises SpecError for a body that never yields.
     """
     if body is not None:
         said = "warps=1" if callable(body) else f"warps={body!r}"
@@ -176,7 +189,12 @@ def role(
         if not isinstance(number, int):
             raise SpecError(f"@role({what}={number!r}): use a number", here())
     some = (
-        ("split", split),
+        (
+            "split",
+            [one for part in split for one in ((part,) if isinstance(part, int) else part)]
+            if isinstance(split, tuple | list)
+            else split,
+        ),
         ("ctas", () if ctas is None else ctas),
         ("clusters", () if clusters is None else clusters),
     )
@@ -199,16 +217,20 @@ def role(
     return declare
 
 
-def check_role(
-    name: str, threads: int, split: Sequence[int], copies: int, declaration: RoleDeclaration, launch: LaunchShape
-) -> None:
+def check_role(name: str, threads: int, copies: int, declaration: RoleDeclaration, launch: LaunchShape) -> None:
     """Refuses what a role's declaration cannot mean; 0 copies are a role that is left out."""
     if not 1 <= threads <= CTA_THREADS:
         raise SpecError(f"role {name} has {threads} threads: use 1 to {CTA_THREADS}")
-    if any(part < 1 for part in split):
-        raise SpecError(f"role {name} is split into {tuple(split)}: each part has 1 thread or more")
-    if sum(split) != threads:
-        raise SpecError(f"role {name} has {threads} threads and is split into {tuple(split)}: the parts must add up")
+    split, parts = tuple(declaration.split), declaration.parts(threads)
+    if not all(parts):
+        raise SpecError(f"role {name} is split into {split}: each part has 1 thread or more")
+    named = [one for part in parts for one in part]
+    if all(isinstance(part, int) for part in split) and len(named) != threads:
+        raise SpecError(f"role {name} has {threads} threads and is split into {split}: the parts must add up")
+    if len(set(named)) < len(named) or not all(0 <= one < threads for one in named):
+        raise SpecError(
+            f"role {name} is split into {split}: each of its threads, 0 to {threads - 1}, is in one part at most"
+        )
     if copies < 0:
         raise SpecError(f"role {name} has {copies} copies: use 0 or more")
     shape = launch.cluster

@@ -34,6 +34,17 @@ class Tile:
         """The buffer at the same place in the shared memory of another CTA (distributed shared memory)."""
         return self if self._everywhere is None else self._everywhere(cta)
 
+    def part(self, start: int, bytes: int) -> Tile:
+        """So many bytes of the buffer from `start` on: what one warp stores of it, or one wgmma reads."""
+        fits = isinstance(start, int) and isinstance(bytes, int) and 0 <= start < start + bytes <= self.bytes
+        if not fits:
+            what = f"{bytes!r} bytes from byte {start!r} on of {self.access.object}"
+            raise SpecError(f"{what}: it has {self.bytes}, and a part has 1 or more of them")
+        first = self.access.start + start
+        mine, all_of = self.access._replace(start=first, stop=first + bytes), self._everywhere
+        on = None if all_of is None else lambda cta: all_of(cta).part(start, bytes)
+        return Tile(self._owner, mine, self.tag, on)
+
     def of(self, tag: Hashable) -> Tile:
         """The buffer for data with another tag than that of the state which picked it."""
         return Tile(self._owner, self.access, tag, self._everywhere)
@@ -82,6 +93,12 @@ class Tile:
         if self.access.space == "registers" and into is None:
             return self._owner.created(accumulating((), (), self.of(self._tag(tag)), commit))
         return self._owner.created(accumulating((as_read(self.access, "async"),), (self._tag(tag),), into, commit))
+
+    def _touched(self, kind: op.TouchKind, value: Hashable, scope: Scope | None) -> tuple[Access, Hashable]:
+        """An ordinary access of it, as part of one of several buffers, and its tag."""
+        access = as_read(self.access, "generic") if kind == "read" else as_write(self.access, "generic")
+        strong = None if scope is None else self._strong(scope)
+        return access._replace(value=value, strong=strong), self._tag(None, value)
 
     def read(self, tag: Hashable = None, *, value: Hashable = None, among: Sequence[Hashable] = ()) -> op.Operation:
         """Ordinary loads (ld.shared, ldmatrix) of this buffer, complete at once.

@@ -38,13 +38,13 @@ def instances(pipeline: Owner) -> Iterator[Instance]:
             with placed(place_of(declaration.body)):
                 copies = pipeline.value(declaration.copies)
                 threads = pipeline.value(declaration.threads)
-                split = declaration.split or (threads,)
-                check_role(name, threads, split, copies, declaration, launch)
+                check_role(name, threads, copies, declaration, launch)
             if not declaration.has(rank, cluster, grid):
                 continue
             for copy in range(copies):
                 label = launch.home(cta) + (f"{name}{copy}" if copies > 1 else name)
-                for index, part in enumerate(split):
-                    full = f"{label}.{index}" if len(split) > 1 else label
-                    me = Threads(full, part, index, copy, rank, sum(split[:index]), cluster, cta - rank)
+                parts = declaration.parts(threads)
+                for index, part in enumerate(parts):
+                    full = f"{label}.{index}" if len(parts) > 1 else label
+                    me = Threads(full, len(part), index, copy, rank, min(part), cluster, cta - rank)
                     yield Instance(declaration, me, label)

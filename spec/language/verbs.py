@@ -9,7 +9,7 @@ from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.handles import Array, Tile, accumulating, one_tile
 from sm90_verify.spec.language.values import number, one_of, plain_tag
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.limits import BULK_GROUPS, CP_GROUPS, CTA_THREADS, MMA_GROUPS
+from sm90_verify.spec.ptx.limits import BULK_GROUPS, CP_GROUPS, CTA_THREADS, MMA_GROUPS, WARP
 from sm90_verify.spec.ptx.memory import WIDER, Scope, as_read, as_write
 
 
@@ -41,13 +41,36 @@ class Verbs:
         destination = None if to is None else as_write(one_tile(to).access, "async")
         return self.created(op.Store(reads, tuple(plain_tag(one.tag) for one in read), destination))
 
-    def mma_commit(self) -> op.Operation:
-        """wgmma.commit_group."""
-        return self.created(op.Group("mma_commit"))
+    def read(self, *tiles: Tile | Array) -> op.Operation:
+        """Ordinary loads of bytes of several buffers, or of several parts of one."""
+        return self._touching("read", tiles, None, None)
 
-    def mma_wait(self, pending: int) -> op.Operation:
-        """wgmma.wait_group: at most `pending` groups of this warpgroup are still reading."""
-        return self.created(op.Group("mma_wait", _pending(pending, MMA_GROUPS)))
+    def write(self, *tiles: Tile | Array, value: Hashable = None) -> op.Operation:
+        """Ordinary stores to bytes of several buffers, or to several parts of one; `value` as for `Tile.write`."""
+        return self._touching("write", tiles, value, None)
+
+    def red(self, *tiles: Tile | Array, scope: Scope = "gpu") -> op.Operation:
+        """red or atom on bytes of several buffers, or of several parts of one, relaxed."""
+        return self._touching("red", tiles, None, scope)
+
+    def _touching(
+        self, kind: op.TouchKind, tiles: tuple[Tile | Array, ...], value: Hashable, scope: Scope | None
+    ) -> op.Operation:
+        touched = [one_tile(one) for one in tiles]
+        if not touched:
+            raise SpecError(f"{kind}() of nothing: name the buffers")
+        accesses, tags = zip(*(one._touched(kind, value, scope) for one in touched), strict=True)
+        return self.created(op.Touch(kind, accesses, tags))
+
+    def mma_commit(self, *, joint: bool = False) -> op.Operation:
+        """wgmma.commit_group. joint: each part of a role that is a warpgroup executes it for itself, and the group is
+        complete when all parts have come there.
+        """
+        return self.created(op.Group("mma_commit", joint=joint))
+
+    def mma_wait(self, pending: int, *, joint: bool = False) -> op.Operation:
+        """wgmma.wait_group: at most `pending` groups of this warpgroup are still reading. joint: as for mma_commit."""
+        return self.created(op.Group("mma_wait", _pending(pending, MMA_GROUPS), joint))
 
     def bulk_commit(self) -> op.Operation:
         """cp.async.bulk.commit_group."""
@@ -127,9 +150,14 @@ class Verbs:
         """barrier.cluster.wait.acquire."""
         return self.created(op.ClusterWait())
 
-    def warp_sync(self) -> op.Operation:
-        """__syncwarp() among the representatives of a split role."""
-        return self.created(op.WarpSync())
+    def warp_sync(self, *, warp: int = -1, lanes: int = 0, orders: bool = True) -> op.Operation:
+        """__syncwarp() among the representatives of a split role. warp: of a role of several warps, among those of one
+        of them (`me.warp`); lanes: the mask, of its lanes alone. orders=False: they meet as at shfl.sync and
+        elect.sync, which order no memory.
+        """
+        warps = CTA_THREADS // WARP - 1
+        given = number(warp, "the warp of a role", warps, -1)
+        return self.created(op.WarpSync(given, number(lanes, "a mask of lanes", (1 << WARP) - 1), bool(orders)))
 
     def choose(self, name: str, *options: Hashable) -> op.Operation:
         """A value that the model leaves open; the n-th choice of a name is the same for every role. Yield it."""

@@ -17,7 +17,7 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.groups import IDLE, Held
 from sm90_verify.spec.ptx.launch import LaunchShape
-from sm90_verify.spec.ptx.limits import CTA_THREADS
+from sm90_verify.spec.ptx.limits import CTA_THREADS, WARP
 from sm90_verify.spec.ptx.memory import Name, Number
 
 Drift: TypeAlias = tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int], int]
@@ -85,6 +85,11 @@ class Threads:
     def number(self) -> int:
         """The number of the CTA, counted through the whole launch: it says whose memory an access is to."""
         return self.before + self.cta
+
+    @property
+    def warp(self) -> int:
+        """Which warp of the role they are in."""
+        return self.first // WARP
 
     @property
     def leader(self) -> bool:
