@@ -72,6 +72,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *ENGINES,
         "engines",
         "frontends",
+        "decide",
         "recordings",
         "report",
         "mutation",

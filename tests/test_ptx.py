@@ -73,6 +73,12 @@ def test_what_follows_a_hang_is_open(tmp_path):
     assert all("what would come then was not looked at" in one.note for one in result.findings if one.id != "deadlock")
 
 
+@pytest.mark.parametrize("bound", [{"limit": 100}, {"reduced": False}])
+def test_what_bounds_a_search_goes_with_a_hang(tmp_path, bound):
+    """Order alone is asked of it, and needs no such bound."""
+    assert verdicts(asked(tmp_path, handoff(arrives=""), launch(64), **bound))["deadlock"] == VIOLATED
+
+
 def test_lanes_of_a_warp_are_programs_where_they_do_different_things():
     one = lifted(handoff(), launch(64))
     assert [(program.name, program.me.threads) for program in one.programs] == [

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from sm90_verify.cli.output import tell, write
 from sm90_verify.cli.values import UsageError
 from sm90_verify.result import EXIT_CODE
+
+if TYPE_CHECKING:
+    from sm90_verify.evidence.mutation.run import Score
 
 
 def frontier(options: argparse.Namespace) -> int:
@@ -96,18 +100,44 @@ def mutants(options: argparse.Namespace) -> int:
     from sm90_verify.evidence.mutation.report import report
     from sm90_verify.evidence.mutation.run import Options, exit_code, run_all
 
-    proof_timeout = options.timeout if options.prove else 0.0
-    scores = run_all(
-        Options(
-            tuple(options.models),
-            options.dense,
-            proof_timeout,
-            options.processes,
-            lambda line: print(line, file=sys.stderr),
+    if options.ptx or options.launch:
+        scores = [_mutants_of_ptx(options)]
+    else:
+        for name, given in (("kernel", options.kernel), ("every", options.nth > 1)):
+            if given:
+                raise UsageError(f"--{name} means nothing without --ptx: leave it out")
+        scores = run_all(
+            Options(
+                tuple(options.models),
+                options.dense,
+                options.timeout if options.prove else 0.0,
+                options.processes,
+                lambda line: print(line, file=sys.stderr),
+                dict(options.settings),
+            )
         )
-    )
     write([report(scores, every=options.every)], options)
     return exit_code(scores)
+
+
+def _mutants_of_ptx(options: argparse.Namespace) -> Score:
+    from sm90_verify.cli.progress import progress_line
+    from sm90_verify.evidence.mutation.of_ptx import PtxQuestion, score_ptx
+
+    if not (options.ptx and options.launch):
+        raise UsageError("--ptx KERNEL.ptx and --launch LAUNCH.json go together: give both")
+    given = ("models", "settings", "dense", "prove")
+    for name in given:
+        if getattr(options, name):
+            raise UsageError(f"{name}: not with --ptx, whose edits are those of its text")
+    question = PtxQuestion(options.ptx, options.launch, options.kernel, options.nth, options.timeout)
+    with progress_line() as progress:
+
+        def told(done: int, of: int) -> None:
+            if progress is not None:
+                progress(f"{done} of {of} edits")
+
+        return score_ptx(question, options.processes, told)
 
 
 COMMANDS = {"record": record, "claims": claims, "mutants": mutants}

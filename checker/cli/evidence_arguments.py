@@ -45,10 +45,23 @@ def mutants(parser: argparse.ArgumentParser) -> None:
     from sm90_verify.spec.cutlass.catalogue import rows
 
     names = ", ".join(row.name for row in rows() if row.mutate)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"{names}, or a model's whole label (default: all)")
+    parser.add_argument(
+        "models", nargs="*", metavar="MODEL", help=f"{names}, a model's whole label, or FILE.py[:CLASS] (default: all)"
+    )
+    parser.add_argument(
+        "--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE", help="of FILE.py"
+    )
+    parser.add_argument("--ptx", default="", metavar="KERNEL.ptx", help="a kernel in PTX, instead of models")
+    parser.add_argument("--launch", default="", metavar="FILE", help="of --ptx: a launch file or a core dump")
+    parser.add_argument("--kernel", default="", metavar="NAME", help="of --ptx: the .entry, where there are several")
+    parser.add_argument(
+        "--every", dest="nth", type=whole(1, 10_000), default=1, metavar="N", help="of --ptx: one edit in N (1)"
+    )
     parser.add_argument("--list", dest="every", action="store_true", help="what became of each mutant")
     parser.add_argument("--dense", action="store_true", help="also at single executions, and by single instances")
     parser.add_argument("--prove", action="store_true", help="ask Z3 about every survivor as well")
-    parser.add_argument("--timeout", type=seconds, default=60.0, metavar="SECONDS", help="for one proof (60)")
+    parser.add_argument(
+        "--timeout", type=seconds, default=60.0, metavar="SECONDS", help="for one proof, or one edit of --ptx (60)"
+    )
     parser.add_argument("--processes", type=whole(1, 1024), default=0, metavar="N", help="default: one per core")
     add_output(parser)

@@ -200,15 +200,16 @@ def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[
 def _of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> Result:
     stuck = case.execution.stuck
     left = max(1e-3, asked.timeout - (time.perf_counter() - effort.since)) if asked.timeout else 0.0
+    by_order = stuck is not None and asked.engine == DEFAULT
     result = check_valid(
         kernel,
         command="ptx",
         properties=asked.properties,
-        engine="order" if stuck is not None and asked.engine == DEFAULT else asked.engine,
-        limit=asked.limit,
+        engine="order" if by_order else asked.engine,
+        limit=0 if by_order else asked.limit,
         timeout=left,
         memory=asked.memory,
-        reduced=asked.reduced,
+        reduced=by_order or asked.reduced,
         progress=asked.progress,
         trace_seconds=TRACE_SECONDS,
     )

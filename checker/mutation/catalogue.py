@@ -27,12 +27,15 @@ from sm90_verify.mutation.stream import (
 )
 from sm90_verify.mutation.variation import Variation
 from sm90_verify.spec.errors import Source
-from sm90_verify.spec.language.pipeline import Pipeline, label_of
+from sm90_verify.spec.language.pipeline import Pipeline, label_of, one_iteration_each
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.kernel import Node
 from sm90_verify.spec.model.words import words_of
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.groups import IDLE
+
+AROUND = one_iteration_each.__code__.co_filename
+"""The file of the loop around a role that takes `at`, which is no line of the user's."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ def _of_loops(sites: Sites) -> Iterator[Mutant]:
         for more in (-1, 1):
             for roles in _instances(instances):
                 text = f"one iteration {'more' if more > 0 else 'less'}"
-                where = f"{role} {_short((line,))} loop"
+                where = f"{role} loop" if line[0] == AROUND else f"{role} {_short((line,))} loop"
                 change = _change(text, always(), roles)
                 yield Mutant(0, "trips", where, change, LoopEdit(role, line, more, roles), not roles)
 
@@ -172,7 +175,8 @@ def _change(text: str, when: When, roles: tuple[str, ...]) -> str:
 def _short(place: Place) -> str:
     """The lines from the role's own frame to that of the innermost verb; a file is named where it changes."""
     parts, last = [], ""
-    for file, line in place:
+    written = [one for one in place if one[0] != AROUND] or place
+    for file, line in written:
         name = os.path.basename(file)
         parts.append(f"{'' if name == last else name}:{line}")
         last = name

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from sm90_verify.counterexample.trace import make_trace
+from sm90_verify.engines.check import check
 from sm90_verify.engines.order import order
 from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.search.exploration import Exploration, is_undetermined
@@ -34,7 +35,7 @@ from sm90_verify.evidence.mutation.behaviour import (
 )
 from sm90_verify.evidence.mutation.orders import Orders, compare_orders, orders, runs_of
 from sm90_verify.mutation.catalogue import Model, Mutant
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, severity
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
@@ -113,9 +114,15 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> MutantOutcome
     if program == original(model).program:
         return MutantOutcome(number, EQUIVALENT, reason="the same program", program=program)
     outcome = _searched(number, machine, program, model.limit)
-    if outcome.verdict != SURVIVED:
+    if outcome.verdict not in (SURVIVED, UNDECIDED):
         return outcome
     ordered = order(kernel).verdict
+    if outcome.verdict == UNDECIDED:
+        if ordered == VIOLATED:
+            return _found_by_order(outcome, kernel)
+        if ordered != PROVED:
+            return outcome
+        outcome = replace(outcome, verdict=SURVIVED, confirmed=False)
     if ordered == VIOLATED:
         return MutantOutcome(number, DISAGREED, reason="happens-before finds what both searches miss", program=program)
     proof = ""
@@ -131,6 +138,15 @@ def _decide(model: Model, mutant: Mutant, proof_timeout: float) -> MutantOutcome
     return replace(
         outcome, verdict=verdict, reason=reason, proof=proof, ordered=ordered, confirmed=confirmed, trips=trips
     )
+
+
+def _found_by_order(outcome: MutantOutcome, kernel: Kernel) -> MutantOutcome:
+    """A mutant of too many states, in which order finds a schedule that goes wrong."""
+    result = check(kernel, engine="order")
+    if result.trace is None:
+        return outcome
+    id = min((one.id for one in result.findings if one.verdict == VIOLATED), key=severity)
+    return replace(outcome, verdict=KILLED, property=id, reason=result.trace.because, steps=len(result.trace.steps))
 
 
 def _searched(number: int, machine: Machine, program: str, limit: int) -> MutantOutcome:
