@@ -134,23 +134,9 @@ def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, s
 
 
 def _log(options: argparse.Namespace) -> int:
-    from sm90_verify.frontends.bounds import bounded
-    from sm90_verify.frontends.log.check import check_log
-    from sm90_verify.recordings.recording import is_recording, read
+    from sm90_verify.cli.logs import about_logs
 
-    bounded_by = partial(bounded, properties=options.properties, limit=options.limit, timeout=options.timeout)
-
-    def about_file(path: str) -> Iterable[Result]:
-        if not is_recording(path):
-            return [bounded_by(check_log(path))]
-        from sm90_verify.recordings.acceptance import check_recording
-
-        return [bounded_by(check_recording(one)) for one in read(path)]
-
-    questions = Questions()
-    for path in options.files:
-        questions.ask(partial(about_file, path))
-    return questions.finish(options)
+    return about_logs(options)
 
 
 def _ptx(options: argparse.Namespace) -> int:

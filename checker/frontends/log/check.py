@@ -19,7 +19,7 @@ from sm90_verify.frontends.log.synclog import FIELDS, Record, read_log
 from sm90_verify.frontends.log.table import BarrierTable, RecoveredArray, RecoveredRing, recover
 from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.result import (
-    PROVED,
+    ALLOWED,
     UNDETERMINED,
     VIOLATED,
     BarrierRow,
@@ -55,6 +55,11 @@ def check_log(path: str) -> Result:
 
 def check_records(records: Sequence[Record], path: str, started: float | None = None) -> Result:
     """As check_log, on records that are already parsed."""
+    return checked(records, path, started)[0]
+
+
+def checked(records: Sequence[Record], path: str, started: float | None = None) -> tuple[Result, Replay]:
+    """As check_records, with the replay that it rests on."""
     started = time.perf_counter() if started is None else started
     table = recover(records)
     replay = Replay(records, table)
@@ -64,7 +69,7 @@ def check_records(records: Sequence[Record], path: str, started: float | None = 
         check_addresses(records, path)
     except Unexplained as violation:
         trace = _trace(violation, records, table, path)
-    return Result(
+    result = Result(
         command="log",
         model=path,
         parameters={"entries": len(records), "threads": WARP * len(replay.warps)},
@@ -78,6 +83,7 @@ def check_records(records: Sequence[Record], path: str, started: float | None = 
         recovered=Recovered(_barriers(table, replay), _roles(table)),
         noted=tuple(_note(id, *what, records, table, path) for id, what in replay.noted.items()),
     )
+    return result, replay
 
 
 def judge(replay: Replay) -> None:
@@ -92,7 +98,7 @@ def _findings(trace: Trace | None, unfinished: str, noted: Container[str]) -> tu
     if unfinished:
         return tuple(Finding(name, UNDETERMINED, note=unfinished) for name in checked)
     if trace is None:
-        return tuple(Finding(name, PROVED) for name in checked)
+        return tuple(Finding(name, ALLOWED) for name in checked)
     return tuple(
         Finding(name, VIOLATED, trace)
         if name == trace.property

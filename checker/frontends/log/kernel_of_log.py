@@ -42,13 +42,12 @@ class LogReading:
     path: str
     replay: Replay
     grid: CtaGrid
-    touches: Touches | None
+    touches: Touches
     ordinary: Mapping[int, Sequence[PlainAccess]]
     unclear: str
 
     def kernel(self, *, certain: bool, tick: Tick = unheard) -> Kernel:
         """The kernel; certain: with no more than the log shows (LoggedLanes). Raises Unknown."""
-        assert self.touches is not None
         lanes = LoggedLanes(self.replay, self.touches, self.grid, certain, {} if certain else self.ordinary)
         roles = [one for rank in range(self.grid.size) for one in self._roles(lanes, rank)]
         cluster = Cluster(self.grid.size, 1)
@@ -62,6 +61,11 @@ class LogReading:
         )
         programs = [program for role in roles for program in writer.programs(*role)]
         return writer.kernel(os.path.basename(self.path), programs, REGISTERS)
+
+    @property
+    def starts_unseen(self) -> bool:
+        """No barrier is logged behind the initialisation, where CUTLASS logs one unless there is a cluster."""
+        return self.grid.size == 1 and not self.replay.has_sync and bool(self.replay.table.rings)
 
     @property
     def threads(self) -> int:

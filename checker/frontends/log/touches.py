@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from sm90_verify.frontends.log.clock import LoadedRegion
 from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.synclog import Record
-from sm90_verify.frontends.log.table import RecoveredRing
 from sm90_verify.frontends.log.unexplained import Unknown
-from sm90_verify.frontends.log.usage import WGMMA
+from sm90_verify.frontends.log.usage import WAITS, WGMMA
 from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT
 
 Span = tuple[int, int]
@@ -43,7 +43,7 @@ class Touches:
         self.program = replay.program
         self.meetings = dict(replay.accesses.store_meetings)
         self.boxes = dict(self._boxes())
-        self.read: list[RecoveredRing] = [ring for ring in replay.table.rings if self._is_read(ring)]
+        self.read = frozenset(self._plainly_read())
 
     def load(self, record: Record) -> Span:
         """The bytes of a load, in all the CTAs that fill its stage together."""
@@ -72,11 +72,31 @@ class Touches:
 
     def ordinary(self) -> dict[int, list[PlainAccess]]:
         """By entry, the accesses in front of it; -1 - warp: behind a warp's last entry."""
+        self._must_divide()
         found: dict[int, list[PlainAccess]] = defaultdict(list)
         for at, access in (*self._reads(), *self._writes()):
             if access not in found[at]:
                 found[at].append(access)
+        for index, record in enumerate(self.records):
+            if record.kind == "fence_view_async_shared" and index not in found:
+                raise Unknown(f"which bytes the fence.proxy.async of line {record.line} is for")
         return found
+
+    def _must_divide(self) -> None:
+        """The bytes of a phase divide among its loads in one way: each is as long as the step to the next stage."""
+        starts: dict[int, set[int]] = defaultdict(set)
+        beside: dict[int, set[int]] = defaultdict(set)
+        for record in self.records:
+            if record.kind == "tma_load":
+                descriptor, full, start = record.values
+                starts[descriptor].add(start)
+                beside[full].add(descriptor)
+        for full, some in beside.items():
+            for descriptor in some if len(some) > 1 else ():
+                step = min((b - a for a, b in pairwise(sorted(starts[descriptor]))), default=0)
+                if self.replay.table.box_bytes[descriptor] != step:
+                    name = self.replay.table.name[full]
+                    raise Unknown(f"how the bytes of a phase of {name} divide among its {len(some)} loads")
 
     # -- what stores read
 
@@ -97,34 +117,40 @@ class Touches:
 
     # -- what is read of loads, and written for stores
 
-    def _is_read(self, ring: RecoveredRing) -> bool:
-        """Loads fill it, and no wgmma reads them."""
-        regions = [region for full in ring.full.addresses for region in self.where.places.get(full, ())]
+    def _plainly_read(self) -> Iterator[LoadedRegion]:
+        """The places that loads fill and no wgmma reads."""
         operands = {value for record in self.records if record.kind in WGMMA for value in record.values}
-        spans = [(start, start + self.where.size.get((full, start), 0)) for full, start in regions]
-        return bool(spans) and not any(start <= one < stop for one in operands for start, stop in spans)
+        for region, size in self.where.size.items():
+            if not any(region[1] <= one < region[1] + size for one in operands):
+                yield region
 
     def _reads(self) -> Iterator[tuple[int, PlainAccess]]:
-        fulls = {full: ring for ring in self.read for full in ring.full.addresses}
         for index, phase in self.replay.passed_on.items():
             record = self.records[index]
             full = record.values[0]
-            if full not in fulls or phase < 0:
-                continue
-            at = self._last_before_release(index, record.warp, self.replay.table.partner.get(full, -1))
-            for region in self.where.places[full]:
+            for region in self.where.places.get(full, ()) if phase >= 0 else ():
+                if region not in self.read:
+                    continue
                 span = region[1], region[1] + self.where.size[region]
                 group = self._writers_of(span, record.warp)
+                at = self._last(index, record.warp, full, written=bool(group))
                 yield at, PlainAccess(self._part(span, group, record.warp), False, not group)
 
-    def _last_before_release(self, index: int, warp: int, empty: int) -> int:
-        """The entry in front of which a stage is read at the latest: the release, or what shows others that it was."""
+    def _last(self, index: int, warp: int, full: int, *, written: bool) -> int:
+        """The entry in front of which a stage is read, at the latest: its release, or the first entry that shows others
+        that it was read, if there is no release, or if the warp writes there itself.
+        """
+        empty, first = self.replay.table.partner.get(full, -1), -1 - warp
         program = self.program[warp]
         for after in program[bisect_right(program, index) :]:
             one = self.records[after]
-            if one.kind in PUBLISHES or ("_barrier_arrive" in one.kind and one.values[0] == empty):
+            if one.kind in PUBLISHES and first < 0:
+                first = after
+            if "_barrier_arrive" in one.kind and one.values[0] == empty and not (written and first >= 0):
                 return after
-        return -1 - warp
+            if first >= 0 and (written or (one.kind in WAITS and one.values[0] == full)):
+                break
+        return first
 
     def _writes(self) -> Iterator[tuple[int, PlainAccess]]:
         for index, record in enumerate(self.records):
