@@ -40,7 +40,7 @@ def _together(array: RecoveredArray) -> bool:
 
 
 def _of_ctas(reading: LogReading) -> Iterator[str]:
-    grid, replay = reading.grid, reading.replay
+    grid = reading.grid
     if grid.size > 1:
         yield (
             f"the cluster has {grid.size} CTAs, and the others do what block 0 does, each with its slice of "
