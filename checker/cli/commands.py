@@ -38,23 +38,10 @@ def run(arguments: Sequence[str] | None) -> int:
 
 
 def _pipeline(options: argparse.Namespace) -> int:
-    from sm90_verify.spec.cutlass.catalogue import kernels
+    from sm90_verify.cli.collectives import choose_pipeline
 
-    classes = kernels("pipeline")
-    if options.model not in classes:
-        raise UsageError(f"no pipeline class {options.model!r}: use one of {', '.join(classes)}")
-    kernel = classes[options.model]
-    known = kernel.parameter_names()
-    settings = {
-        name: getattr(options, name)
-        for name in ("stages", "consumers", "producers", "cluster", "trips", "bytes")
-        if getattr(options, name) is not None
-    }
-    for name in settings:
-        if name not in known:
-            raise UsageError(f"--{name}: {options.model} has no {name}")
-    shown = ["stages", *(name for name in ("consumers",) if name in known), *(s for s in settings if s != "stages")]
-    return finish([_check(kernel, settings, options, tuple(dict.fromkeys(shown)))], options)
+    kernel, settings, shown = choose_pipeline(options)
+    return finish([_check(kernel, settings, options, shown)], options)
 
 
 def _collective(options: argparse.Namespace) -> int:

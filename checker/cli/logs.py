@@ -13,6 +13,9 @@ from sm90_verify.engines.table import DEFAULT
 from sm90_verify.recordings.recording import is_recording
 from sm90_verify.result import Result
 
+MODELS = ("gemm", "mainloop", "epilogue", "pipeline")
+"""What a log can be held against."""
+
 
 def about_logs(options: argparse.Namespace) -> int:
     """Answers about each file; gives the exit code."""
@@ -33,6 +36,8 @@ def about_logs(options: argparse.Namespace) -> int:
 
 
 def _must_mean_something(options: argparse.Namespace) -> None:
+    if options.against is not None and (options.properties or options.limit or options.timeout):
+        raise UsageError("--property, --limit and --timeout mean nothing with --against: leave them out")
     given = {
         "--table": options.table,
         "--engine": options.engine != DEFAULT,
@@ -78,7 +83,17 @@ def _all_schedules(options: argparse.Namespace, path: str) -> Iterable[Result]:
 
 
 def _against(options: argparse.Namespace, path: str) -> Iterable[Result]:
-    raise UsageError("--against: not there yet")
+    from sm90_verify.cli.collectives import choose, choose_pipeline
+    from sm90_verify.cli.usage import make_parser
+    from sm90_verify.decide.against import check_against
+
+    words = options.against
+    if not words or words[0] not in MODELS:
+        raise UsageError(f"--against: name a model: {', '.join(MODELS)}, and its options behind it")
+    _must_be_a_synclog(path, "--against", "the model that it is of")
+    asked = make_parser().parse_args(words)
+    kernel, settings, _ = choose_pipeline(asked) if asked.command == "pipeline" else choose(asked)
+    return [check_against(path, kernel(**settings))]
 
 
 def _must_be_a_synclog(path: str, option: str, instead: str) -> None:

@@ -17,8 +17,8 @@ from sm90_verify.engines.effort import Effort, RanOut, memory_bound
 from sm90_verify.frontends.log.assumptions import assumptions
 from sm90_verify.frontends.log.check import checked
 from sm90_verify.frontends.log.kernel_of_log import LogReading, reading_of
-from sm90_verify.frontends.log.synclog import Record, read_log
-from sm90_verify.frontends.log.unexplained import Unknown
+from sm90_verify.frontends.log.synclog import Record, read_log_so_far
+from sm90_verify.frontends.log.unexplained import NotShown
 from sm90_verify.frontends.ptx.table import kernel_table
 from sm90_verify.result import ALLOWED, PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result
 from sm90_verify.spec.errors import SpecError
@@ -41,7 +41,8 @@ def check_log_schedules(path: str, *, table: bool = False, **asked: Unpack[Asked
     options = Asked(**asked)
     _must_be_known(options.properties)
     effort = Effort(options.timeout, options.memory or memory_bound(), options.progress, start)
-    return _of_records(read_log(path), path, options, effort, table=table)
+    records, whole = read_log_so_far(path)
+    return _of_records(records, path, options, effort, table=table, whole=whole)
 
 
 def check_records_schedules(records: Sequence[Record], path: str) -> Result:
@@ -49,17 +50,19 @@ def check_records_schedules(records: Sequence[Record], path: str) -> Result:
     return _of_records(records, path, Asked(), Effort(0.0, memory_bound(), None), table=False)
 
 
-def _of_records(records: Sequence[Record], path: str, options: Asked, effort: Effort, *, table: bool) -> Result:
+def _of_records(
+    records: Sequence[Record], path: str, options: Asked, effort: Effort, *, table: bool, whole: bool = True
+) -> Result:
     start = effort.since
-    recorded, replay = checked(records, path, start)
+    recorded, replay = checked(records, path, start, whole=whole)
     if recorded.verdict != ALLOWED:
         return _of_the_run(recorded, options.properties)
     try:
         reading = reading_of(replay, path)
         result = _decided(reading, options, effort, table=table)
         notes = (UNSEEN, *assumptions(reading), *result.notes)
-    except (Unknown, RanOut) as error:
-        because = f"the log does not show {error}" if isinstance(error, Unknown) else str(error)
+    except (NotShown, RanOut) as error:
+        because = f"the log does not show {error}" if isinstance(error, NotShown) else str(error)
         findings = tuple(Finding(id, UNDETERMINED, note=because) for id in options.properties or PROPERTIES)
         result, notes = Result("log", path, {}, options.engine, findings), (UNSEEN,)
     return replace(

@@ -13,9 +13,10 @@ import time
 from collections.abc import Container, Sequence
 
 from sm90_verify.frontends.log.addresses import check_addresses
+from sm90_verify.frontends.log.hung import at_the_end, hung_trace, why_open
 from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.shape import check_after, check_before
-from sm90_verify.frontends.log.synclog import FIELDS, Record, read_log
+from sm90_verify.frontends.log.synclog import FIELDS, Record, read_log_so_far
 from sm90_verify.frontends.log.table import BarrierTable, RecoveredArray, RecoveredRing, recover
 from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.result import (
@@ -49,8 +50,8 @@ def check_log(path: str) -> Result:
         raise SpecError(f"{str(path)[:40]} is no name of a file: give check_log the path of a synclog")
     path = os.fspath(path)
     started = time.perf_counter()
-    records = read_log(path)
-    return check_records(records, path, started)
+    records, whole = read_log_so_far(path)
+    return checked(records, path, started, whole=whole)[0]
 
 
 def check_records(records: Sequence[Record], path: str, started: float | None = None) -> Result:
@@ -58,23 +59,34 @@ def check_records(records: Sequence[Record], path: str, started: float | None = 
     return checked(records, path, started)[0]
 
 
-def checked(records: Sequence[Record], path: str, started: float | None = None) -> tuple[Result, Replay]:
-    """As check_records, with the replay that it rests on."""
+def checked(
+    records: Sequence[Record], path: str, started: float | None = None, *, whole: bool = True
+) -> tuple[Result, Replay]:
+    """As check_records, with the replay that it rests on. whole: the log has its end; without it, nothing more is found
+    than that nobody can go on.
+    """
     started = time.perf_counter() if started is None else started
     table = recover(records)
     replay = Replay(records, table)
-    trace = None
+    trace, unfinished = None, ""
+    hung = at_the_end(records, table)
     try:
         judge(replay)
         check_addresses(records, path)
     except Unexplained as violation:
         trace = _trace(violation, records, table, path)
+    if hung.is_stuck:
+        trace = hung_trace(hung, table.roles, path)
+    elif not whole:
+        trace, unfinished = None, f"the text has no `synclog end`, and {why_open(hung)}"
+    elif trace is None:
+        unfinished = replay.unfinished()
     result = Result(
         command="log",
         model=path,
         parameters={"entries": len(records), "threads": WARP * len(replay.warps)},
         engine="log",
-        findings=_findings(trace, replay.unfinished() if trace is None else "", replay.noted),
+        findings=_findings(trace, unfinished, replay.noted),
         scope={"trips": "this run", "block": 0, "lanes": "lane 0 of each warp"},
         states=len(replay.witness),
         transitions=len(records),

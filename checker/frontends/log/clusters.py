@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import BarrierTable, RecoveredRing
-from sm90_verify.frontends.log.unexplained import Unknown
+from sm90_verify.frontends.log.unexplained import NotShown
 
 PLAIN_LINES = frozenset({58, 114, 170, 226, 282, 416, 467, 518})
 MULTICAST_LINES = frozenset({640, 669, 698, 727, 756, 831, 863, 895})
@@ -55,13 +55,13 @@ class CtaGrid(NamedTuple):
 
 
 def cta_grid(records: Sequence[Record], table: BarrierTable) -> CtaGrid:
-    """The cluster of a log. Raises Unknown if the log allows several, and for what no cluster of CUTLASS does."""
+    """The cluster of a log. Raises NotShown if the log allows several, and for what no cluster of CUTLASS does."""
     multicast = _multicast(records, table)
     peers = {count for ring in table.rings for count in [_fillers_of_a_stage(ring)] if count > 1}
     if not peers and not multicast:
         return CtaGrid(1, 1, {})
     if not peers or not multicast or len(peers) > 1:
-        raise Unknown("which CTAs fill the stages of which others: the log has no whole multicast ring to tell it")
+        raise NotShown("which CTAs fill the stages of which others: the log has no whole multicast ring to tell it")
     (count,) = peers
     (both,) = {len(some) for some in multicast.values()}
     first = next(iter(multicast.values()))
@@ -70,7 +70,9 @@ def cta_grid(records: Sequence[Record], table: BarrierTable) -> CtaGrid:
     if both == 2 and count == 3:
         along = {descriptor: "yx"[place] for some in multicast.values() for place, descriptor in enumerate(some)}
         return CtaGrid(2, 2, along)
-    raise Unknown(f"the shape of the cluster: {count} CTAs release a stage and {len(first)} of its loads are multicast")
+    raise NotShown(
+        f"the shape of the cluster: {count} CTAs release a stage and {len(first)} of its loads are multicast"
+    )
 
 
 def _multicast(records: Sequence[Record], table: BarrierTable) -> dict[str, list[int]]:
@@ -83,14 +85,14 @@ def _multicast(records: Sequence[Record], table: BarrierTable) -> dict[str, list
         descriptor, barrier, _ = record.values
         known = lines.setdefault(descriptor, record.source_line)
         if table.cluster and (record.source_line not in PLAIN_LINES | MULTICAST_LINES or known != record.source_line):
-            raise Unknown(f"whether the load of line {record.line} is multicast: CUTLASS 4.2 logs none there")
+            raise NotShown(f"whether the load of line {record.line} is multicast: CUTLASS 4.2 logs none there")
         ring = table.ring[barrier]
         if table.cluster and record.source_line in MULTICAST_LINES:
             some = found.setdefault(ring.name, [])
             if descriptor not in some:
                 some.append(descriptor)
     if len({len(some) for some in found.values()}) > 1:
-        raise Unknown("which CTAs fill the stages of which others: rings differ in that")
+        raise NotShown("which CTAs fill the stages of which others: rings differ in that")
     return found
 
 
@@ -101,5 +103,5 @@ def _fillers_of_a_stage(ring: RecoveredRing) -> int:
         return 1
     own = arrivals.logged * arrivals.lanes + arrivals.leaders
     if not own or arrivals.unseen % own:
-        raise Unknown(f"who else releases the stages of {ring.name}")
+        raise NotShown(f"who else releases the stages of {ring.name}")
     return 1 + arrivals.unseen // own

@@ -16,7 +16,7 @@ from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import RecoveredArray
 from sm90_verify.frontends.log.touches import PlainAccess, Touches
-from sm90_verify.frontends.log.unexplained import Unknown
+from sm90_verify.frontends.log.unexplained import NotShown
 from sm90_verify.frontends.log.usage import WAITS
 from sm90_verify.frontends.ptx.events import (
     Accessed,
@@ -158,7 +158,7 @@ class LoggedLanes:
             case "tma_store_wait":
                 yield LOGGING, Grouped("bulk_wait_read", values[0])
             case _:
-                raise Unknown(f"where the cp.async of line {record.line} copies and which lanes do")
+                raise NotShown(f"where the cp.async of line {record.line} copies and which lanes do")
 
     def _wait(self, index: int, record: Record, rank: int) -> Iterator[tuple[int, What]]:
         phase = self.replay.passed_on.get(index)
@@ -184,13 +184,13 @@ class LoggedLanes:
 
     def _lanes(self, record: Record, array: RecoveredArray) -> int:
         if array.arrivals is None:
-            raise Unknown(f"how many lanes arrive at line {record.line}: no number adds up to what a phase counts")
+            raise NotShown(f"how many lanes arrive at line {record.line}: no number adds up to what a phase counts")
         return array.arrivals.lanes
 
     def _own(self, record: Record, cta: int, rank: int) -> int:
         """The CTA that an entry names, which is block 0 itself wherever it can be told."""
         if cta:
-            raise Unknown(f"which CTA the other blocks signal where block 0 signals CTA {cta}, line {record.line}")
+            raise NotShown(f"which CTA the other blocks signal where block 0 signals CTA {cta}, line {record.line}")
         return rank
 
     def _access(self, record: Record, rank: int) -> Iterator[tuple[int, What]]:

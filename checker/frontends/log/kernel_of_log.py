@@ -11,13 +11,14 @@ from sm90_verify.frontends.log.clusters import CtaGrid, cta_grid
 from sm90_verify.frontends.log.did import ALL, LoggedLanes
 from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.touches import PlainAccess, Touches
-from sm90_verify.frontends.log.unexplained import Unknown
+from sm90_verify.frontends.log.unexplained import NotShown
+from sm90_verify.frontends.log.usage import WARPS
 from sm90_verify.frontends.ptx.events import LaneEvent, Multiplied
 from sm90_verify.frontends.ptx.lanes import classes_of
 from sm90_verify.frontends.ptx.memory_map import memory_map
 from sm90_verify.frontends.ptx.naming import Doing, names_of
 from sm90_verify.frontends.ptx.operands import Undetermined
-from sm90_verify.frontends.ptx.programs import ProgramWriter
+from sm90_verify.frontends.ptx.programs import PartsWriter
 from sm90_verify.frontends.ptx.write_part import PartOfRole
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.kernel import Kernel
@@ -28,8 +29,6 @@ from sm90_verify.spec.ptx.limits import WARP
 REGISTERS = 168
 """Of a thread at launch, which no log shows; what they are matters to setmaxnreg alone, and no log shows that either.
 """
-WARPS = 4
-"""Of a warpgroup."""
 MEETINGS = ("syncthreads", "named_barrier_arrive_and_wait", "named_barrier_arrive")
 
 
@@ -47,7 +46,7 @@ class LogReading:
     unclear: str
 
     def kernel(self, *, certain: bool, tick: Tick = unheard) -> Kernel:
-        """The kernel; certain: with no more than the log shows (LoggedLanes). Raises Unknown."""
+        """The kernel; certain: with no more than the log shows (LoggedLanes). Raises NotShown."""
         lanes = LoggedLanes(self.replay, self.touches, self.grid, certain, {} if certain else self.ordinary)
         roles = [one for rank in range(self.grid.size) for one in self._roles(lanes, rank)]
         cluster = Cluster(self.grid.size, 1)
@@ -56,7 +55,7 @@ class LogReading:
         )
         done = ((rank, event.what) for rank, _, parts in roles for part in parts for event in part.events)
         homes = [cluster.home(rank) for rank in range(self.grid.size)]
-        writer = ProgramWriter(
+        writer = PartsWriter(
             memory_map(done, homes, names, 0), self.threads, cluster, self._sources(), self._unsure, tick
         )
         programs = [program for role in roles for program in writer.programs(*role)]
@@ -114,10 +113,10 @@ class LogReading:
 
 
 def reading_of(replay: Replay, path: str) -> LogReading:
-    """A log that has been replayed, as programs. Raises Unknown where it does not show which programs these are."""
+    """A log that has been replayed, as programs. Raises NotShown where it does not show which programs these are."""
     grid = cta_grid(replay.records, replay.table)
     touches = Touches(replay)
     try:
         return LogReading(path, replay, grid, touches, touches.ordinary(), "")
-    except Unknown as error:
+    except NotShown as error:
         return LogReading(path, replay, grid, touches, {}, str(error))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from sm90_verify.frontends.log.clock import LoadedRegion
 from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.synclog import Record
-from sm90_verify.frontends.log.unexplained import Unknown
+from sm90_verify.frontends.log.unexplained import NotShown
 from sm90_verify.frontends.log.usage import WAITS, WGMMA
 from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT
 
@@ -36,7 +36,7 @@ class PlainAccess(NamedTuple):
 
 
 class Touches:
-    """The bytes of a log's accesses. Raises Unknown where the log does not let them be inferred."""
+    """The bytes of a log's accesses. Raises NotShown where the log does not let them be inferred."""
 
     def __init__(self, replay: Replay) -> None:
         self.records, self.replay, self.where = replay.records, replay, replay.accesses.where
@@ -65,7 +65,7 @@ class Touches:
         for start in record.values:
             regions = self.where.covering(start)
             if not regions:
-                raise Unknown(f"which bytes the wgmma of line {record.line} reads: no load goes to {start}")
+                raise NotShown(f"which bytes the wgmma of line {record.line} reads: no load goes to {start}")
             for region in regions:
                 found[region[1], region[1] + self.where.size[region]] = None
         return tuple(sorted(found))
@@ -79,7 +79,7 @@ class Touches:
                 found[at].append(access)
         for index, record in enumerate(self.records):
             if record.kind == "fence_view_async_shared" and index not in found:
-                raise Unknown(f"which bytes the fence.proxy.async of line {record.line} is for")
+                raise NotShown(f"which bytes the fence.proxy.async of line {record.line} is for")
         return found
 
     def _must_divide(self) -> None:
@@ -96,7 +96,7 @@ class Touches:
                 step = min((b - a for a, b in pairwise(sorted(starts[descriptor]))), default=0)
                 if self.replay.table.box_bytes[descriptor] != step:
                     name = self.replay.table.name[full]
-                    raise Unknown(f"how the bytes of a phase of {name} divide among its {len(some)} loads")
+                    raise NotShown(f"how the bytes of a phase of {name} divide among its {len(some)} loads")
 
     # -- what stores read
 
@@ -112,7 +112,7 @@ class Touches:
                 loads = [size for (_, start), size in self.where.size.items() if start == place]
                 sizes = [size for size in (*loads, step) if size]
                 if not sizes:
-                    raise Unknown(f"how many bytes are stored from {place}: it is the only place of its tensor map")
+                    raise NotShown(f"how many bytes are stored from {place}: it is the only place of its tensor map")
                 yield (descriptor, place), min(sizes)
 
     # -- what is read of loads, and written for stores
@@ -159,7 +159,7 @@ class Touches:
             span = self.store(record, certain=False)
             meeting = self.meetings.get(index)
             if meeting is None:
-                raise Unknown(f"who writes what the store of line {record.line} reads: no bar.sync is in front of it")
+                raise NotShown(f"who writes what the store of line {record.line} reads: no bar.sync is in front of it")
             group = tuple(sorted(warp for _, warp, _, _ in meeting.entries))
             for (own, warp, fenced, _), fence in zip(meeting.entries, meeting.fences, strict=True):
                 yield fence if fenced else own, PlainAccess(self._part(span, group, warp), True, False)

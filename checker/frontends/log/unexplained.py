@@ -18,5 +18,5 @@ class Unexplained(Exception):
         self.related = related
 
 
-class Unknown(Exception):
+class NotShown(Exception):
     """What a log does not show, and does not let infer either: a sentence's end, behind "the log does not show"."""

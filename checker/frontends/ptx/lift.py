@@ -22,7 +22,7 @@ from sm90_verify.frontends.ptx.memory_map import MemoryMap, barriers_of, memory_
 from sm90_verify.frontends.ptx.naming import Doing, names_of
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.peeks import Peeks
-from sm90_verify.frontends.ptx.programs import ProgramWriter
+from sm90_verify.frontends.ptx.programs import PartsWriter
 from sm90_verify.frontends.ptx.state import CtaState, Warp
 from sm90_verify.frontends.ptx.write_part import PartOfRole
 from sm90_verify.spec.errors import Source, SpecError
@@ -77,7 +77,7 @@ class _Lift:
 
     def kernel(self) -> Kernel:
         self._must_be_there()
-        writer = ProgramWriter(
+        writer = PartsWriter(
             self.map, self.launch.threads, self.cluster, self.sources, partial(unsure, self.code), self.tick
         )
         programs = [program for cta, name, parts in self.roles for program in writer.programs(cta.rank, name, parts)]

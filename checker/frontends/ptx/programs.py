@@ -18,7 +18,7 @@ from sm90_verify.spec.ptx.limits import WARP
 
 
 @dataclass(frozen=True)
-class ProgramWriter:
+class PartsWriter:
     """Writes programs. map: of the memory; threads: of a CTA; sources: by the number of an event, its place in the
     file; unsure: the error for what is not known of an event.
     """
