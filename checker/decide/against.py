@@ -259,7 +259,7 @@ def _of_program(program: Program, waited: Container[Thing], *, several: bool) ->
     """
     found: list[Compared] = []
     index, seen = 0, set[int]()
-    while program.nodes[index].operation is not None:
+    while program.nodes[index].successors:
         node = program.nodes[index]
         if len(set(node.successors.values())) != 1 or index in seen:
             raise SpecError(

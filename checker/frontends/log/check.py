@@ -75,8 +75,10 @@ def checked(
         check_addresses(records, path)
     except Unexplained as violation:
         trace = _trace(violation, records, table, path)
-    if hung.is_stuck:
-        trace = hung_trace(hung, table.roles, path)
+    found = trace if trace is not None and trace.property == "deadlock" else None
+    told = found is not None and any(one.record.line == found.steps[-1].line for one in hung.standing)
+    if hung.stuck or (whole and told):
+        trace = hung_trace(hung, table.roles, path, () if found is None else found.steps)
     elif not whole:
         trace, unfinished = None, f"the text has no `synclog end`, and {why_open(hung)}"
     elif trace is None:

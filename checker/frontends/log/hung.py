@@ -1,9 +1,10 @@
 """A log that stops in the middle, as of a kernel that hangs: who waits for what, and whose arrival is missing.
 
 A wait is logged before it is executed, an arrival after it. So where the last entry of every warp is a wait, all
-arrivals that have happened are logged, and their number says which phases are complete. If no phase that is waited for
-is, nobody can go on, however the log came to its end. If some warp may be under way, the log may have been printed, or
-cut, in the middle. Nothing is replayed: of a log that stops, the order of effects need not be whole.
+arrivals of block 0 are logged. If the phases lack some, and all warps that have ever arrived there, or have waited for
+what is released there, stand at such waits themselves, none of them can go on, however the log came to its end. If some
+warp may be under way, the log may have been printed, or cut, in the middle. Nothing is replayed: of a log that stops,
+the order of effects need not be whole.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from typing import NamedTuple
 from sm90_verify.frontends.log.synclog import Record
 from sm90_verify.frontends.log.table import BarrierTable
 from sm90_verify.frontends.log.usage import EXPECTS, PLAIN_ARRIVALS, WAITS, WARPS
-from sm90_verify.result import Blocked, Trace
+from sm90_verify.result import Blocked, Trace, TraceStep
+from sm90_verify.spec.ptx.limits import WARP
 
 STARTS = ("cluster_barrier_init", "fence_barrier_init", "syncthreads", "syncwarp")
 
 
 class StandingWait(NamedTuple):
-    """A warp that waits at its last entry. phase: the one that it waits for; missing: what it lacks, in words; certain:
-    nobody who does not log can bring that.
+    """A warp that waits at its last entry. phase: the one that it waits for; missing: what it lacks, in words; brings:
+    the warps that could bring it, None if others could, as far as the log shows.
     """
 
     warp: int
@@ -30,19 +32,17 @@ class StandingWait(NamedTuple):
     barrier: str
     phase: int
     missing: str
-    certain: bool
+    brings: frozenset[int] | None
 
 
 class HungLog(NamedTuple):
-    """The end of a log: who waits for a phase that is not complete, and the last entries of those who may go on."""
+    """The end of a log: who waits for a phase that is not complete, who of them can never go on, and the last entries
+    of those who may.
+    """
 
     standing: tuple[StandingWait, ...]
+    stuck: tuple[StandingWait, ...]
     under_way: tuple[Record, ...]
-
-    @property
-    def is_stuck(self) -> bool:
-        """Nobody can go on."""
-        return bool(self.standing) and not self.under_way and all(one.certain for one in self.standing)
 
 
 def at_the_end(records: Sequence[Record], table: BarrierTable) -> HungLog:
@@ -52,14 +52,22 @@ def at_the_end(records: Sequence[Record], table: BarrierTable) -> HungLog:
         programs.setdefault(record.warp, []).append(record)
     counts = _Counts(records, table)
     acting = [warp for warp, program in programs.items() if any(one.kind not in STARTS for one in program)]
-    standing, under_way = [], []
+    standing, under_way, begins = [], [], False
     for warp, program in sorted(programs.items()):
         waits = counts.waits(program) if program[-1].kind == "cluster_barrier_wait" else None
+        beside = any(other // WARPS == warp // WARPS for other in acting)
+        begins = begins or not beside
         if waits is not None:
             standing.append(waits)
-        elif warp in acting or not any(other // WARPS == warp // WARPS for other in acting):
+        elif warp in acting or not beside:
             under_way.append(program[-1])
-    return HungLog(tuple(standing), tuple(under_way))
+    stuck = [one for one in standing if one.brings is not None and not begins and not under_way]
+    while True:
+        names = {one.warp for one in stuck}
+        left = [one for one in stuck if one.brings is not None and one.brings <= names]
+        if left == stuck:
+            return HungLog(tuple(standing), tuple(stuck), tuple(under_way))
+        stuck = left
 
 
 class _Counts:
@@ -75,8 +83,7 @@ class _Counts:
             kind, values = record.kind, record.values
             here = len(values) < 3 or not values[-2]
             if kind in PLAIN_ARRIVALS and (kind == PLAIN_ARRIVALS[0] or (values[2] and not values[1])):
-                arrivals = table.array[values[0]].arrivals if values[0] in table.array else None
-                self.arrived[values[0]][record.warp] += arrivals.lanes if arrivals else 0
+                self.arrived[values[0]][record.warp] += self.lanes(values[0]) if values[0] in table.array else 0
             elif kind in EXPECTS and here:
                 self.expected[values[0]] += values[1]
                 self.arrived[values[0]][record.warp] += kind != EXPECTS[2]
@@ -87,34 +94,50 @@ class _Counts:
         """The wait at the end of a warp's program, or None if it may pass."""
         record = program[-1]
         address = record.values[0]
-        array = self.table.array.get(address)
-        arrivals = array.arrivals if array is not None else None
-        if array is None or arrivals is None or address in self.table.delayed:
+        if address not in self.table.array or address in self.table.delayed:
             return None
-        phase, own = _phase_of(program), arrivals.logged * arrivals.lanes + arrivals.leaders
+        phase, own, unseen = _phase_of(program), self.own(address), self.unseen(address)
         came = sum(self.arrived[address].values()) - phase * own
         bytes = self.expected[address] - self.loaded[address]
-        whole = len(array.arrivers) >= arrivals.logged + arrivals.leaders
-        if phase < 0 or (came >= own and bytes <= 0 and not arrivals.unseen):
+        if phase < 0 or (came >= own and bytes <= 0 and not unseen):
             return None
-        lacks, certain = [], False
+        brings = None
         if came < own:
-            lacks.append(self._lacking(address, own, came, phase))
-            certain = whole
+            lacks, brings = self._lacking(address, own, came), self._who(address, own)
         elif bytes > 0:
-            lacks.append(f"{bytes} bytes that were expected are not loaded")
-            certain = not self.table.cluster
+            lacks = f"{bytes} bytes that were expected are not loaded"
         else:
-            lacks.append(f"{arrivals.unseen} arrivals of CTAs that do not log")
-        name = self.table.name[address]
-        return StandingWait(record.warp, record, name, phase, f"{' and '.join(lacks)}: missing", certain)
+            lacks = f"{unseen} arrivals of CTAs that do not log"
+        return StandingWait(record.warp, record, self.table.name[address], phase, f"missing: {lacks}", brings)
 
-    def _lacking(self, address: int, own: int, came: int, phase: int) -> str:
+    def lanes(self, address: int) -> int:
+        """Threads that arrive where a warp logs an arrival: all, where the count allows it."""
+        array = self.table.array[address]
+        if array.arrivals is not None and array.arrivers:
+            return array.arrivals.lanes
+        return WARP if array.count % WARP == 0 else 1
+
+    def own(self, address: int) -> int:
+        """Arrivals of a phase that come from block 0."""
+        return self.table.array[address].count - self.unseen(address)
+
+    def unseen(self, address: int) -> int:
+        array = self.table.array[address]
+        return array.arrivals.unseen if array.arrivals is not None else 0
+
+    def _who(self, address: int, own: int) -> frozenset[int] | None:
+        """The warps that arrive there, and those that wait for what is released there; None if these are too few."""
+        array, partner = self.table.array[address], self.table.partner.get(address)
+        others = self.table.array[partner].waiters if partner is not None else ()
+        found = frozenset((*array.arrivers, *others))
+        return found if len(found) * self.lanes(address) >= own else None
+
+    def _lacking(self, address: int, own: int, came: int) -> str:
         """The arrivals that are missing, and of whom."""
         array, arrived = self.table.array[address], self.arrived[address]
         most = max((arrived[warp] for warp in array.arrivers), default=0)
         late = [warp for warp in array.arrivers if arrived[warp] < most]
-        lanes = array.arrivals.lanes if array.arrivals else 1
+        lanes = self.lanes(address)
         who = ""
         if late:
             times = ", ".join(f"warp {warp} has arrived {arrived[warp] // lanes} times" for warp in late)
@@ -147,8 +170,8 @@ def _phase_of(program: Sequence[Record]) -> int:
     return phase
 
 
-def hung_trace(hung: HungLog, roles: dict[int, str], path: str) -> Trace:
-    """The end of a log at which nobody can go on, as a counterexample without steps."""
+def hung_trace(hung: HungLog, roles: dict[int, str], path: str, steps: tuple[TraceStep, ...] = ()) -> Trace:
+    """The end of a log at which some can never go on, as a counterexample. steps: what led there, if that is known."""
     blocked = tuple(
         Blocked(
             f"warp {one.warp} ({roles.get(one.warp, 'idle')})",
@@ -159,9 +182,9 @@ def hung_trace(hung: HungLog, roles: dict[int, str], path: str) -> Trace:
             one.record.line,
             place == 0,
         )
-        for place, one in enumerate(hung.standing)
+        for place, one in enumerate(hung.stuck or hung.standing)
     )
-    return Trace("deadlock", f"the log ends where nobody can go on -- {said(hung)}", (), blocked)
+    return Trace("deadlock", f"the log ends where some cannot go on -- {said(hung)}", steps, blocked)
 
 
 def said(hung: HungLog) -> str:
