@@ -26,8 +26,6 @@ def hung(records: Sequence[Record], dropped: int) -> tuple[Record, ...]:
     at, done = Counter[int](), []
     arrived: Counter[int] = Counter()
     bytes: Counter[int] = Counter()
-    waited: dict[tuple[int, int], int] = {}
-    met: Counter[object] = Counter()
     gone: dict[object, int] = {}
 
     def phases(address: int) -> int:
@@ -78,8 +76,8 @@ def hung(records: Sequence[Record], dropped: int) -> tuple[Record, ...]:
             if not can(record, warp):
                 continue
             if record.kind == "named_barrier_arrive_and_wait" and (warp, record.values, at[warp]) not in gone:
-                for other in programs:
-                    if at[other] < len(programs[other]) and records[programs[other][at[other]]].values == record.values:
+                for other, own in programs.items():
+                    if at[other] < len(own) and records[own[at[other]]].values == record.values:
                         gone[other, record.values, at[other]] = 1
             _signal(record, table, arrived, bytes)
             at[warp] += 1

@@ -32,7 +32,7 @@ Thing: TypeAlias = int | str | None
 """A barrier: an address or an id in the log, a name or an id in the model."""
 
 
-class Compared(NamedTuple):
+class ComparedOperation(NamedTuple):
     """An operation that the log and the model both show. what: the same words on both sides; thing: the barrier that it
     is on; place: its entry, or its node.
     """
@@ -46,7 +46,7 @@ class Match(NamedTuple):
     """How far a warp did what a program does. bound: by barrier of the log, that of the model."""
 
     program: Program
-    nodes: Sequence[Compared]
+    nodes: Sequence[ComparedOperation]
     same: int
     bound: dict[tuple[str, Thing], Thing]
 
@@ -90,7 +90,7 @@ class Difference(NamedTuple):
     expected: str
 
 
-def _compared(replay: Replay, sequences: Sequence[tuple[Program, list[Compared]]]) -> Difference | None:
+def _compared(replay: Replay, sequences: Sequence[tuple[Program, list[ComparedOperation]]]) -> Difference | None:
     bound: dict[tuple[str, Thing], Thing] = {}
     used: list[list[tuple[object, ...]]] = []
     for warp in replay.warps:
@@ -113,7 +113,10 @@ def _compared(replay: Replay, sequences: Sequence[tuple[Program, list[Compared]]
 
 
 def _match(
-    mine: Sequence[Compared], program: Program, nodes: Sequence[Compared], known: dict[tuple[str, Thing], Thing]
+    mine: Sequence[ComparedOperation],
+    program: Program,
+    nodes: Sequence[ComparedOperation],
+    known: dict[tuple[str, Thing], Thing],
 ) -> Match:
     bound = dict(known)
     taken = {(kind, name): thing for (kind, thing), name in bound.items()}
@@ -132,7 +135,9 @@ def _match(
     return Match(program, nodes, same, bound)
 
 
-def _difference(warp: int, mine: Sequence[Compared], match: Match, known: dict[tuple[str, Thing], Thing]) -> Difference:
+def _difference(
+    warp: int, mine: Sequence[ComparedOperation], match: Match, known: dict[tuple[str, Thing], Thing]
+) -> Difference:
     at = match.same
     did = mine[at] if at < len(mine) else None
     does = match.nodes[at] if at < len(match.nodes) else None
@@ -148,11 +153,11 @@ def _difference(warp: int, mine: Sequence[Compared], match: Match, known: dict[t
     )
 
 
-def _key(did: Compared) -> tuple[str, Thing]:
+def _key(did: ComparedOperation) -> tuple[str, Thing]:
     return ("id" if did.what[0] == "bar.sync" else "mbarrier", did.thing)
 
 
-def _words(one: Compared, thing: str) -> str:
+def _words(one: ComparedOperation, thing: str) -> str:
     on = "" if one.thing is None else f" {thing}"
     return " ".join(str(part) for part in one.what if part is not None) + on
 
@@ -176,9 +181,9 @@ def _told(one: Difference, path: str, records: Sequence[Record]) -> Trace:
 # ---------------------------------------------------------------- the log
 
 
-def _of_warp(replay: Replay, warp: int) -> list[Compared]:
+def _of_warp(replay: Replay, warp: int) -> list[ComparedOperation]:
     """What lane 0 of a warp did, as far as a model says it."""
-    found: list[Compared] = []
+    found: list[ComparedOperation] = []
     program = replay.program[warp]
     for place, index in enumerate(program):
         one = _of_record(replay, [replay.records[other] for other in program[place:]], index)
@@ -188,11 +193,11 @@ def _of_warp(replay: Replay, warp: int) -> list[Compared]:
     return _joined(found, waited)
 
 
-def _joined(some: Sequence[Compared], waited: Container[Thing]) -> list[Compared]:
+def _joined(some: Sequence[ComparedOperation], waited: Container[Thing]) -> list[ComparedOperation]:
     """Without what has no effect; neighbouring loads for one barrier as one, with the bytes of all; and so neighbouring
     wgmmas. waited: the barriers that somebody waits for.
     """
-    found: list[Compared] = []
+    found: list[ComparedOperation] = []
     stores = any(one.what[0] == "bulk_commit" for one in some)
     for one in some:
         if (one.what[0] == "bulk_wait" and not stores) or (one.what[0] == "arrive" and one.thing not in waited):
@@ -207,33 +212,33 @@ def _joined(some: Sequence[Compared], waited: Container[Thing]) -> list[Compared
     return found
 
 
-def _of_record(replay: Replay, rest: Sequence[Record], index: int) -> Compared | None:
+def _of_record(replay: Replay, rest: Sequence[Record], index: int) -> ComparedOperation | None:
     record, values = rest[0], rest[0].values
     match record.kind:
         case "cluster_barrier_wait":
-            return Compared(("wait", values[1]), values[0], index)
+            return ComparedOperation(("wait", values[1]), values[0], index)
         case "cluster_barrier_try_wait":
             after = next((one for one in rest[1:] if one.kind in WAITS and one.values[0] == values[0]), None)
             follows = after is not None and after is rest[1] and after.values[1] == values[1]
-            return None if follows else Compared(("wait", values[1]), values[0], index)
+            return None if follows else ComparedOperation(("wait", values[1]), values[0], index)
         case "cluster_barrier_arrive":
-            return Compared(("arrive", None), values[0], index)
+            return ComparedOperation(("arrive", None), values[0], index)
         case "cluster_barrier_arrive_cluster":
-            return Compared(("arrive", None), values[0], index) if values[2] else None
+            return ComparedOperation(("arrive", None), values[0], index) if values[2] else None
         case "cluster_transaction_barrier_arrive_and_expect_tx":
-            return Compared(("arrive", values[1]), values[0], index)
+            return ComparedOperation(("arrive", values[1]), values[0], index)
         case "cluster_transaction_barrier_expect_transaction":
-            return Compared(("expect", values[1]), values[0], index)
+            return ComparedOperation(("expect", values[1]), values[0], index)
         case "tma_load":
             bytes = 0 if replay.table.cluster else replay.table.box_bytes.get(values[0], 0)
-            return Compared(("load", bytes), values[1], index)
+            return ComparedOperation(("load", bytes), values[1], index)
         case "named_barrier_arrive_and_wait":
-            return Compared(("bar.sync", values[0]), values[1], index)
+            return ComparedOperation(("bar.sync", values[0]), values[1], index)
         case _:
             return _alone(record, index)
 
 
-def _alone(record: Record, index: int) -> Compared | None:
+def _alone(record: Record, index: int) -> ComparedOperation | None:
     """Entries on no barrier."""
     words: dict[str, str] = {
         "tma_store": "store",
@@ -242,22 +247,22 @@ def _alone(record: Record, index: int) -> Compared | None:
         **dict.fromkeys(WGMMA, "wgmma"),
     }
     if record.kind in words:
-        return Compared((words[record.kind],), None, index)
+        return ComparedOperation((words[record.kind],), None, index)
     if record.kind in ("tma_store_wait", "warpgroup_wait"):
         kind = "bulk_wait" if record.kind == "tma_store_wait" else "mma_wait"
-        return Compared((kind, record.values[0]), None, index)
+        return ComparedOperation((kind, record.values[0]), None, index)
     return None
 
 
 # ---------------------------------------------------------------- the model
 
 
-def _of_program(program: Program, waited: Container[Thing], *, several: bool) -> list[Compared]:
+def _of_program(program: Program, waited: Container[Thing], *, several: bool) -> list[ComparedOperation]:
     """What a program does, as far as a log shows it. waited: the barriers that somebody waits for;
     several: there are other CTAs, whose loads no log shows. Raises
     SpecError if it is no sequence.
     """
-    found: list[Compared] = []
+    found: list[ComparedOperation] = []
     index, seen = 0, set[int]()
     while program.nodes[index].successors:
         node = program.nodes[index]
@@ -273,32 +278,32 @@ def _of_program(program: Program, waited: Container[Thing], *, several: bool) ->
     return _joined(found, waited)
 
 
-def _of_node(node: Node, index: int, *, several: bool) -> Iterator[Compared]:
+def _of_node(node: Node, index: int, *, several: bool) -> Iterator[ComparedOperation]:
     operation = node.operation
     match operation:
         case op.Wait() if not isinstance(operation.phase, op.Token):
-            yield Compared(("wait", int(operation.phase) & 1), operation.barrier, index)
+            yield ComparedOperation(("wait", int(operation.phase) & 1), operation.barrier, index)
         case op.Arrive():
             if operation.cta in (-1, 0):
-                yield Compared(("arrive", operation.expect), operation.barrier, index)
+                yield ComparedOperation(("arrive", operation.expect), operation.barrier, index)
         case op.Transaction():
-            yield Compared(("expect", operation.bytes), operation.barrier, index)
+            yield ComparedOperation(("expect", operation.bytes), operation.barrier, index)
         case op.Load():
             bytes = 0 if several else operation.bytes
-            yield Compared(("load", bytes), operation.barrier, index)
+            yield ComparedOperation(("load", bytes), operation.barrier, index)
         case op.Store():
-            yield Compared(("store",), None, index)
+            yield ComparedOperation(("store",), None, index)
         case op.Touch() if operation.kind == "mma":
-            yield Compared(("wgmma",), None, index)
+            yield ComparedOperation(("wgmma",), None, index)
         case op.NamedSync():
-            yield Compared(("bar.sync", operation.threads), operation.id, index)
+            yield ComparedOperation(("bar.sync", operation.threads), operation.id, index)
         case op.Fence() if operation.kind == "proxy_async":
-            yield Compared(("fence.proxy.async",), None, index)
+            yield ComparedOperation(("fence.proxy.async",), None, index)
         case op.Group() if operation.kind == "bulk_commit":
-            yield Compared(("bulk_commit",), None, index)
+            yield ComparedOperation(("bulk_commit",), None, index)
         case op.Group() if operation.kind.startswith("bulk_wait"):
-            yield Compared(("bulk_wait", operation.pending), None, index)
+            yield ComparedOperation(("bulk_wait", operation.pending), None, index)
         case op.Group() if operation.kind == "mma_wait":
-            yield Compared(("mma_wait", operation.pending), None, index)
+            yield ComparedOperation(("mma_wait", operation.pending), None, index)
         case _:
             return

@@ -45,9 +45,9 @@ def check_log_schedules(path: str, *, table: bool = False, **asked: Unpack[Asked
     return _of_records(records, path, options, effort, table=table, whole=whole)
 
 
-def check_records_schedules(records: Sequence[Record], path: str) -> Result:
-    """As check_log_schedules, on records that are already parsed, of all properties and without bounds."""
-    return _of_records(records, path, Asked(), Effort(0.0, memory_bound(), None), table=False)
+def check_records_schedules(records: Sequence[Record], path: str, *, properties: Sequence[str] = ()) -> Result:
+    """As check_log_schedules, on records that are already parsed and without bounds."""
+    return _of_records(records, path, Asked(properties), Effort(0.0, memory_bound(), None), table=False)
 
 
 def _of_records(
@@ -115,7 +115,7 @@ def _decided(reading: LogReading, options: Asked, effort: Effort, *, table: bool
         ]
         result = replace(result, findings=tuple(findings))
     if reading.grid.size > 1:
-        result = replace(result, findings=tuple(_of_a_cluster(one) for one in result.findings))
+        result = replace(result, findings=tuple(of_a_cluster(one) for one in result.findings))
     if table:
         result = replace(result, table=kernel_table(kernel, 0))
     return result
@@ -153,7 +153,7 @@ def _of_what_is_logged(result: Result, certain: Result) -> Result:
     return replace(result, findings=tuple(findings))
 
 
-def _of_a_cluster(one: Finding) -> Finding:
+def of_a_cluster(one: Finding) -> Finding:
     """What is violated by CTAs that do not log, or with them, is open."""
     if one.verdict != VIOLATED or one.trace is None:
         return one

@@ -73,7 +73,7 @@ class LoggedLanes:
                 met = True
             yield from self._plain(index, index, rank)
             for mask, what in self._of(index, record, rank):
-                if mask != LOGGING and self.certain:
+                if self.certain:
                     yield LaneEvent(index, ALL, LanesMet(False))
                 yield LaneEvent(index, mask, what)
             last = index
@@ -175,9 +175,7 @@ class LoggedLanes:
         array = self.replay.table.array[address]
         what = _arrival(BarrierAt(self._own(record, where[0] if where else 0, rank), address), None)
         lanes = self._lanes(record, array)
-        yield LOGGING, what
-        if lanes > 1:
-            yield ALL >> (WARP - lanes) & ~LOGGING, what
+        yield ALL >> (WARP - lanes), what
         if array.arrivals is not None and array.arrivals.unseen:
             for place, other in enumerate(self.grid.released(rank)):
                 yield 2 << place, _arrival(BarrierAt(other, address), None)
