@@ -52,16 +52,15 @@ def at_the_end(records: Sequence[Record], table: BarrierTable) -> HungLog:
         programs.setdefault(record.warp, []).append(record)
     counts = _Counts(records, table)
     acting = [warp for warp, program in programs.items() if any(one.kind not in STARTS for one in program)]
-    standing, under_way, begins = [], [], False
+    standing, under_way = [], []
     for warp, program in sorted(programs.items()):
         waits = counts.waits(program) if program[-1].kind == "cluster_barrier_wait" else None
         beside = any(other // WARPS == warp // WARPS for other in acting)
-        begins = begins or not beside
         if waits is not None:
             standing.append(waits)
         elif warp in acting or not beside:
             under_way.append(program[-1])
-    stuck = [one for one in standing if one.brings is not None and not begins and not under_way]
+    stuck = [one for one in standing if one.brings is not None and not under_way]
     while True:
         names = {one.warp for one in stuck}
         left = [one for one in stuck if one.brings is not None and one.brings <= names]
