@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sm90_verify.report.explain import explain
     from sm90_verify.report.text import render
     from sm90_verify.result import (
+        ALLOWED,
         PROPERTIES,
         PROVED,
         UNDETERMINED,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from sm90_verify.spec.model.kernel import Kernel, Threads
 
 _HOME = {
+    "ALLOWED": "result",
     "Barrier": "spec.language.handles",
     "Blocked": "result",
     "Body": "spec.language.declarations",
@@ -93,6 +95,7 @@ _HOME = {
 """The module of each public name."""
 
 __all__ = [
+    "ALLOWED",
     "PROPERTIES",
     "PROVED",
     "UNDETERMINED",

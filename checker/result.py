@@ -13,7 +13,9 @@ from sm90_verify.made_of import KernelTable, LeftOut
 from sm90_verify.spec.model.properties import PROPERTIES, SEVERITY
 
 PROVED, VIOLATED, UNDETERMINED = "proved", "violated", "undetermined"
-EXIT_CODE = {PROVED: 0, VIOLATED: 1, UNDETERMINED: 3}
+ALLOWED = "allowed"
+"""Of one run that was recorded: the specification allows it, and other schedules were not looked at."""
+EXIT_CODE = {PROVED: 0, ALLOWED: 0, VIOLATED: 1, UNDETERMINED: 3}
 EXIT_CANNOT_RUN = 2
 LONG_NAME = 60
 """Letters of a kernel's name that are shown."""
@@ -21,6 +23,7 @@ SCHEMA = 1
 """Of results as JSON: what scripts rely on, and a saved trace is read by."""
 
 __all__ = [
+    "ALLOWED",
     "EXIT_CANNOT_RUN",
     "EXIT_CODE",
     "PROPERTIES",
@@ -297,6 +300,6 @@ def severity(property: str) -> int:
 
 
 def worst(verdicts: Iterable[str]) -> str:
-    """violated over undetermined over proved."""
-    order = (PROVED, UNDETERMINED, VIOLATED)
+    """violated over undetermined over allowed over proved."""
+    order = (PROVED, ALLOWED, UNDETERMINED, VIOLATED)
     return order[max((order.index(verdict) for verdict in verdicts), default=1)]

@@ -12,8 +12,11 @@ Entry = tuple[int, str, tuple[int, ...]]
 
 
 def check(entries: list[Entry]) -> Result:
-    records = [Record(0, 0, kind, 1, 5, warp, values) for warp, kind, values in entries]
-    return check_records(renumbered(records), "short.log")
+    return check_records(records_from(entries), "short.log")
+
+
+def records_from(entries: list[Entry]) -> tuple[Record, ...]:
+    return renumbered([Record(0, 0, kind, 1, 5, warp, values) for warp, kind, values in entries])
 
 
 def assert_violated(result: Result, property_id: str, words: str) -> None:

@@ -148,14 +148,14 @@ def test_random_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, data
 
 @settings(max_examples=60, deadline=None)
 @given(share=st.floats(0, 1, exclude_max=True), packed=st.booleans())
-def test_log_that_ends_anywhere_is_refused(
+def test_log_that_ends_anywhere_is_never_allowed(
     tmp_path_factory: pytest.TempPathFactory, share: float, packed: bool
 ) -> None:
     data = Path(path_of("ws_void")).read_bytes() if packed else text_of("ws_void").encode()
     end = len(data) - 12 if not packed else len(data)
     path = tmp_path_factory.mktemp("cut") / "x.log"
     path.write_bytes(data[: int(share * end)])
-    assert outcome_of(path) == "refused"
+    assert outcome_of(path) in (("refused",) if packed else ("refused", "undetermined"))
 
 
 @settings(max_examples=60, deadline=None)
@@ -168,7 +168,7 @@ def test_any_changed_byte_gets_an_answer(tmp_path_factory: pytest.TempPathFactor
     data[index] = byte
     path = tmp_path_factory.mktemp("byte") / "x.log"
     path.write_bytes(bytes(data))
-    if outcome_of(path) == "proved" and byte != old:
+    if outcome_of(path) == "allowed" and byte != old:
         line_start = data.rfind(b"\n", 0, index) + 1
         line = bytes(data[line_start:]).split(b"\n")[0].decode()
         assert line.startswith("#") or re.search(

@@ -300,7 +300,7 @@ def test_every_schedule_of_a_correct_kernel_is_accepted(shape: Shape) -> None:
     for seed in range(12):
         records = kernel(shape, random.Random(seed)).run()
         result = check_records(records, "log")
-        assert result.verdict == "proved", (seed, result.trace)
+        assert result.verdict == "allowed", (seed, result.trace)
         rows = {(row.ring, row.part): row for row in result.recovered.barriers}
         assert rows["mainloop", "full"].stages == shape.stages
         assert rows["mainloop", "full"].phases == shape.k_tiles * shape.tiles

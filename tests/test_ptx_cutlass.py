@@ -1,15 +1,18 @@
 """Kernels of CUTLASS, built from its package: what their PTX does is what their sync logs show, and it is proved.
 
-Needs nvcc and nvidia-cutlass; a kernel takes half a minute and 3 GB to compile.
+Needs nvcc and nvidia-cutlass; a kernel takes half a minute and 3 GB to compile. Two of the ten that were logged are
+built, and all ten with VERIFY_ALL_CUTLASS=1.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
 import pytest
+from log_edits import LOGS
 from needs import needs_nvcc
 
 from sm90_verify.decide.ptx import check_ptx
@@ -32,7 +35,10 @@ needs_cutlass = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module", params=["ws", "pp_s2"])
+BUILT = LOGS if os.environ.get("VERIFY_ALL_CUTLASS") else ("ws", "pp_s2")
+
+
+@pytest.fixture(scope="module", params=BUILT)
 def built(request, tmp_path_factory):
     """The name, the PTX and the launch of a kernel."""
     return request.param, *build_cutlass(request.param, tmp_path_factory.mktemp("cutlass"))
@@ -149,7 +155,7 @@ def test_the_ptx_does_what_the_log_shows(built):
     shown = logged(read_log(str(HERE / "data" / "synclog" / f"{name}.log.xz")))
     warps = {warp.number: executed(warp) for warp in run.cluster.ctas[0].warps}
     assert warps == {number: shown.get(number, []) for number in warps}
-    assert sum(map(len, shown.values())) > 1_000
+    assert sum(map(len, shown.values())) > 500
 
 
 @needs_nvcc

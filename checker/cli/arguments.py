@@ -119,10 +119,21 @@ def spec(parser: argparse.ArgumentParser) -> None:
 
 def log(parser: argparse.ArgumentParser) -> None:
     """Sync logs and recordings."""
-    parser.add_argument("files", nargs="+", metavar="FILE")
-    parser.add_argument("--engine", choices=("log",), default="log")
-    add_bounds(parser)
-    add_output(parser)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="plain, or compressed by gzip or xz: see docs/logs.md")
+    parser.add_argument(
+        "--all-schedules",
+        action="store_true",
+        help="every schedule of what was logged, with what it leaves out inferred",
+    )
+    parser.add_argument("--table", action="store_true", help="with --all-schedules: as of verify ptx")
+    parser.add_argument(
+        "--against",
+        nargs=argparse.REMAINDER,
+        default=None,
+        metavar="MODEL ...",
+        help="the last option: whether each warp did what a model does, such as gemm --schedule ws --stages 6",
+    )
+    add_common(parser)
 
 
 def ptx(parser: argparse.ArgumentParser) -> None:

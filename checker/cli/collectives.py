@@ -1,4 +1,4 @@
-"""The commands epilogue, mainloop and gemm: from their options to a model and its parameters."""
+"""The commands pipeline, epilogue, mainloop and gemm: from their options to a model and its parameters."""
 
 from __future__ import annotations
 
@@ -39,6 +39,25 @@ def choose(options: argparse.Namespace) -> tuple[type[Pipeline], dict[str, Any],
         kernel, settings = Mainloop, given
     shown = (*ALWAYS_SHOWN[options.command], *(name for name in given if name != "tiles"))
     return kernel, settings, tuple(dict.fromkeys((*shown, *(("tiles",) if "tiles" in settings else ()))))
+
+
+def choose_pipeline(options: argparse.Namespace) -> tuple[type[Pipeline], dict[str, Any], tuple[str, ...]]:
+    """As choose, for a pipeline class."""
+    classes = kernels("pipeline")
+    if options.model not in classes:
+        raise UsageError(f"no pipeline class {options.model!r}: use one of {', '.join(classes)}")
+    kernel = classes[options.model]
+    known = kernel.parameter_names()
+    settings = {
+        name: getattr(options, name)
+        for name in ("stages", "consumers", "producers", "cluster", "trips", "bytes")
+        if getattr(options, name) is not None
+    }
+    for name in settings:
+        if name not in known:
+            raise UsageError(f"--{name}: {options.model} has no {name}")
+    shown = ["stages", *(name for name in ("consumers",) if name in known), *(s for s in settings if s != "stages")]
+    return kernel, settings, tuple(dict.fromkeys(shown))
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:

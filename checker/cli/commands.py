@@ -39,23 +39,10 @@ def run(arguments: Sequence[str] | None) -> int:
 
 
 def _pipeline(options: argparse.Namespace) -> int:
-    from sm90_verify.spec.cutlass.catalogue import kernels
+    from sm90_verify.cli.collectives import choose_pipeline
 
-    classes = kernels("pipeline")
-    if options.model not in classes:
-        raise UsageError(f"no pipeline class {options.model!r}: use one of {', '.join(classes)}")
-    kernel = classes[options.model]
-    known = kernel.parameter_names()
-    settings = {
-        name: getattr(options, name)
-        for name in ("stages", "consumers", "producers", "cluster", "trips", "bytes")
-        if getattr(options, name) is not None
-    }
-    for name in settings:
-        if name not in known:
-            raise UsageError(f"--{name}: {options.model} has no {name}")
-    shown = ["stages", *(name for name in ("consumers",) if name in known), *(s for s in settings if s != "stages")]
-    return finish([_check(kernel, settings, options, tuple(dict.fromkeys(shown)))], options)
+    kernel, settings, shown = choose_pipeline(options)
+    return finish([_check(kernel, settings, options, shown)], options)
 
 
 def _collective(options: argparse.Namespace) -> int:
@@ -135,23 +122,9 @@ def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, s
 
 
 def _log(options: argparse.Namespace) -> int:
-    from sm90_verify.frontends.bounds import bounded
-    from sm90_verify.frontends.log.check import check_log
-    from sm90_verify.recordings.recording import is_recording, read
+    from sm90_verify.cli.logs import about_logs
 
-    bounded_by = partial(bounded, properties=options.properties, limit=options.limit, timeout=options.timeout)
-
-    def about_file(path: str) -> Iterable[Result]:
-        if not is_recording(path):
-            return [bounded_by(check_log(path))]
-        from sm90_verify.recordings.acceptance import check_recording
-
-        return [bounded_by(check_recording(one)) for one in read(path)]
-
-    questions = Questions()
-    for path in options.files:
-        questions.ask(partial(about_file, path))
-    return questions.finish(options)
+    return about_logs(options)
 
 
 def _ptx(options: argparse.Namespace) -> int:

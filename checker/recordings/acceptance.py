@@ -13,7 +13,7 @@ from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.plan import ExecutorPlan
 from sm90_verify.recordings.recording import Recording
 from sm90_verify.recordings.whole import must_fit
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Note, Result, Trace
+from sm90_verify.result import ALLOWED, UNDETERMINED, VIOLATED, Finding, Note, Result, Trace
 from sm90_verify.spec.cutlass.catalogue import kernels
 from sm90_verify.spec.errors import SpecError, placed
 from sm90_verify.spec.language.pipeline import Pipeline
@@ -138,7 +138,7 @@ def check_recording(recording: Recording) -> Result:
         if id in noted:
             continue
         violated = trace is not None and trace.property == id
-        verdict = VIOLATED if violated else UNDETERMINED if note or trace is not None else PROVED
+        verdict = VIOLATED if violated else UNDETERMINED if note or trace is not None else ALLOWED
         findings.append(Finding(id, verdict, trace if violated else None, note or "a run that is not allowed shows it"))
     notes = (
         f"{recording.gpu.get('name', '?')}: {found.accepted} of {found.runs} runs have an order that the model allows",

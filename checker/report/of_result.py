@@ -36,7 +36,7 @@ def sections_of(result: Result, *, every_step: bool = False, again: str | None =
     """The report on a result. every_step: all of its trace, not only those that matter. again: as in Execution; what
     was replayed is not to be written over its file.
     """
-    again = "" if again is None and result.command == "replay" else again
+    again = "" if again is None and result.command in ("replay", "log") else again
     sections: list[Section] = [one for one in (result.recovered, result.hang, result.table) if one is not None]
     if result.trace is not None:
         sections += _counterexample(result.trace, every_step)

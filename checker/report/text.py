@@ -36,7 +36,7 @@ from sm90_verify.report.sections import (
     Tally,
     Verdict,
 )
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, HangState, Recovered, Result
+from sm90_verify.result import ALLOWED, PROVED, UNDETERMINED, VIOLATED, HangState, Recovered, Result
 from sm90_verify.spec.errors import SpecError
 
 WIDTH = 100
@@ -132,17 +132,18 @@ def _answered(verdict: Verdict) -> list[str]:
 
 def _findings(section: Findings) -> list[str]:
     findings = section.findings
-    if all(finding.verdict == PROVED for finding in findings):
-        return [f"proved  {finding.id}" for finding in findings]
+    if all(finding.verdict in (PROVED, ALLOWED) for finding in findings):
+        return [f"{finding.verdict}  {finding.id}" for finding in findings]
     lines = []
     for finding in findings:
         if finding.verdict == VIOLATED and (finding.trace is None or finding.trace is not section.led):
             steps = "" if finding.trace is None else f" ({len(finding.trace.steps)} steps)"
             because = "" if finding.trace is None else f": {finding.trace.because}"
             lines += wrap(f"violated  {finding.id}{steps}{because}", "          ")
-    held = [finding.id for finding in findings if finding.verdict == PROVED]
-    if held:
-        lines += wrap(f"  proved   {' | '.join(held)}", "           ")
+    for verdict in (PROVED, ALLOWED):
+        held = [finding.id for finding in findings if finding.verdict == verdict]
+        if held:
+            lines += wrap(f"  {verdict:<9}{' | '.join(held)}", "           ")
     open_questions: dict[str, list[str]] = {}
     for finding in findings:
         if finding.verdict == UNDETERMINED:

@@ -13,13 +13,14 @@ import time
 from collections.abc import Container, Sequence
 
 from sm90_verify.frontends.log.addresses import check_addresses
+from sm90_verify.frontends.log.hung import at_the_end, hung_trace, why_open
 from sm90_verify.frontends.log.order import Replay
 from sm90_verify.frontends.log.shape import check_after, check_before
-from sm90_verify.frontends.log.synclog import FIELDS, Record, read_log
+from sm90_verify.frontends.log.synclog import FIELDS, Record, read_log_so_far
 from sm90_verify.frontends.log.table import BarrierTable, RecoveredArray, RecoveredRing, recover
 from sm90_verify.frontends.log.unexplained import Unexplained
 from sm90_verify.result import (
-    PROVED,
+    ALLOWED,
     UNDETERMINED,
     VIOLATED,
     BarrierRow,
@@ -49,27 +50,45 @@ def check_log(path: str) -> Result:
         raise SpecError(f"{str(path)[:40]} is no name of a file: give check_log the path of a synclog")
     path = os.fspath(path)
     started = time.perf_counter()
-    records = read_log(path)
-    return check_records(records, path, started)
+    records, whole = read_log_so_far(path)
+    return checked(records, path, started, whole=whole)[0]
 
 
 def check_records(records: Sequence[Record], path: str, started: float | None = None) -> Result:
     """As check_log, on records that are already parsed."""
+    return checked(records, path, started)[0]
+
+
+def checked(
+    records: Sequence[Record], path: str, started: float | None = None, *, whole: bool = True
+) -> tuple[Result, Replay]:
+    """As check_records, with the replay that it rests on. whole: the log has its end; without it, nothing more is found
+    than that nobody can go on.
+    """
     started = time.perf_counter() if started is None else started
     table = recover(records)
     replay = Replay(records, table)
-    trace = None
+    trace, unfinished = None, ""
+    hung = at_the_end(records, table)
     try:
         judge(replay)
         check_addresses(records, path)
     except Unexplained as violation:
         trace = _trace(violation, records, table, path)
-    return Result(
+    found = trace if trace is not None and trace.property == "deadlock" else None
+    told = found is not None and any(one.record.line == found.steps[-1].line for one in hung.standing)
+    if hung.stuck or (whole and told):
+        trace = hung_trace(hung, table.roles, path, () if found is None else found.steps)
+    elif not whole:
+        trace, unfinished = None, f"the text has no `synclog end`, and {why_open(hung)}"
+    elif trace is None:
+        unfinished = replay.unfinished()
+    result = Result(
         command="log",
         model=path,
         parameters={"entries": len(records), "threads": WARP * len(replay.warps)},
         engine="log",
-        findings=_findings(trace, replay.unfinished() if trace is None else "", replay.noted),
+        findings=_findings(trace, unfinished, replay.noted),
         scope={"trips": "this run", "block": 0, "lanes": "lane 0 of each warp"},
         states=len(replay.witness),
         transitions=len(records),
@@ -78,6 +97,7 @@ def check_records(records: Sequence[Record], path: str, started: float | None = 
         recovered=Recovered(_barriers(table, replay), _roles(table)),
         noted=tuple(_note(id, *what, records, table, path) for id, what in replay.noted.items()),
     )
+    return result, replay
 
 
 def judge(replay: Replay) -> None:
@@ -92,7 +112,7 @@ def _findings(trace: Trace | None, unfinished: str, noted: Container[str]) -> tu
     if unfinished:
         return tuple(Finding(name, UNDETERMINED, note=unfinished) for name in checked)
     if trace is None:
-        return tuple(Finding(name, PROVED) for name in checked)
+        return tuple(Finding(name, ALLOWED) for name in checked)
     return tuple(
         Finding(name, VIOLATED, trace)
         if name == trace.property

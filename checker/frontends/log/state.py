@@ -78,6 +78,8 @@ class ReplayState(ABC):
         self.syncs = dict.fromkeys(self.warps, 0)
         self.has_sync = any(record.kind == "syncthreads" for record in records)
         self.last_phase: dict[tuple[int, int], int] = {}
+        self.passed_on: dict[int, int] = {}
+        """By entry of a wait, the phase that it passed on."""
         self.forcing: list[int] = []
         self.noted: dict[str, tuple[int, str]] = {}
         self.now = 0
@@ -325,6 +327,7 @@ class ReplayState(ABC):
         applied = apply(barrier.state, does.wait(parity), True, phase - last, phase - last)
         self.last_phase[key] = phase
         self.witness.append((self.now, "wait", index, phase))
+        self.passed_on[index] = phase
         self._take(barrier, applied, index)
         if phase >= 0:
             self.clock[warp] = joined(self.clock[warp], barrier.phase_clocks[phase])

@@ -103,6 +103,16 @@ def read_log(path: str) -> tuple[Record, ...]:
     return parse_log(read_text(path), path)
 
 
+def read_log_so_far(path: str) -> tuple[tuple[Record, ...], bool]:
+    """As read_log, of a log that may be cut: its records, and whether it has its end. A last line without its end is
+    left out.
+    """
+    text = read_text(path)
+    if text.endswith("\n") and "\nsynclog end" in text:
+        return parse_log(text, path), True
+    return parse_log(text.rpartition("\n")[0] + "\n", path, whole=False), False
+
+
 def read_text(path: str) -> str:
     """The text of a file, decompressed if it starts as gzip or xz do; SpecError if it cannot be read as text."""
     try:
@@ -130,8 +140,8 @@ def read_text(path: str) -> str:
         ) from None
 
 
-def parse_log(text: str, path: str) -> tuple[Record, ...]:
-    """The records of a log's text. See read_log."""
+def parse_log(text: str, path: str, *, whole: bool = True) -> tuple[Record, ...]:
+    """The records of a log's text. See read_log. whole: it must have its end, and else must not."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -167,6 +177,8 @@ def parse_log(text: str, path: str) -> tuple[Record, ...]:
         if at >= CAPACITY_WORDS:
             raise SpecError("the entry lies beyond the end of the log buffer", Source(path, number + 1))
         records.append(record)
+    if records and not whole:
+        return tuple(records)
     raise SpecError(
         "the log ends without `synclog end`: it was cut off; keep everything that was printed", Source(path, len(lines))
     )

@@ -1,4 +1,6 @@
-"""What a check of a log raises: that no order explains an entry, by which property, and the entries to blame."""
+"""What a check of a log raises: that no order explains an entry, by which property, and the entries to blame; or that
+the log leaves open what is asked.
+"""
 
 from __future__ import annotations
 
@@ -14,3 +16,7 @@ class Unexplained(Exception):
         self.because = because
         self.record = record
         self.related = related
+
+
+class NotShown(Exception):
+    """What a log does not show, and does not let infer either: a sentence's end, behind "the log does not show"."""

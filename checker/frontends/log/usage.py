@@ -18,6 +18,8 @@ EXPECTS = (
 WAITS = ("cluster_barrier_wait", "cluster_barrier_try_wait", "cluster_barrier_test_wait")
 PLAIN_ARRIVALS = ("cluster_barrier_arrive", "cluster_barrier_arrive_cluster")
 COPY_ARRIVAL = "cpasync_barrier_arrive"
+WARPS = 4
+"""Of a warpgroup."""
 WGMMA = ("wgmma_smem_smem", "wgmma_reg_smem")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 
 from sm90_verify.frontends.ptx.beyond import beyond
+from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.events import (
     Accessed,
     LaneEvent,
@@ -18,15 +20,14 @@ from sm90_verify.frontends.ptx.footprints import Ranges, merged
 from sm90_verify.frontends.ptx.lanes import WHOLE_WARP, Class, classes_of, footprint_of
 from sm90_verify.frontends.ptx.memory_map import MemoryMap, barriers_of, memory_map, ranges_of
 from sm90_verify.frontends.ptx.naming import Doing, names_of
+from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.peeks import Peeks
+from sm90_verify.frontends.ptx.programs import PartsWriter
 from sm90_verify.frontends.ptx.state import CtaState, Warp
-from sm90_verify.frontends.ptx.write_part import PartOfRole, PartWriter, unsure
+from sm90_verify.frontends.ptx.write_part import PartOfRole
 from sm90_verify.spec.errors import Source, SpecError
-from sm90_verify.spec.model.annotate import annotate
-from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
+from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.model.tick import Tick, unheard
-from sm90_verify.spec.model.validate import validate
-from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import MBARRIER_BYTES, WARP
 
@@ -42,20 +43,16 @@ class _Lift:
         self.code, self.launch = execution.code, execution.launch
         self.cluster = Cluster(len(execution.cluster.ctas), 1)
         self.sources = [Source(self.code.path, one.line) for one in self.code.function.code]
-        self.made: dict[op.Operation, op.Operation] = {}
         self.peeks = Peeks(self.code, (number for number, spins in execution.spinning.items() if not spins))
         self.footprints: dict[tuple[LanesAccessed, int], Ranges] = {}
         self.unions: dict[tuple[Ranges, ...], Ranges] = {}
         self.alike = self._written_alike()
         self.roles = self._gathered()
-        done = ((cta.rank, event.what) for cta, _, _, parts in self.roles for part in parts for event in part.events)
+        done = ((cta.rank, event.what) for cta, _, parts in self.roles for part in parts for event in part.events)
         homes = [self.cluster.home(cta.rank) for cta in execution.cluster.ctas]
         base = execution.addresses.dynamic
         mine = (
-            Doing(name, cta.rank, one.what)
-            for cta, name, _, parts in self.roles
-            for part in parts
-            for one in part.events
+            Doing(name, cta.rank, one.what) for cta, name, parts in self.roles for part in parts for one in part.events
         )
         self.names = names_of(mine if execution.stuck is None else beyond(execution, tick).doings, base)
         self.map: MemoryMap = memory_map(done, homes, self.names, base)
@@ -64,7 +61,7 @@ class _Lift:
         """Raises SpecError for an access beyond the shared memory that the launch gives."""
         stop = self.execution.addresses.dynamic + self.launch.dynamic_shared
         known: set[What] = set()
-        for cta, _, _, parts in self.roles:
+        for cta, _, parts in self.roles:
             for event in (event for part in parts for event in part.events if event.what not in known):
                 known.add(event.what)
                 beyond = [end for _, ranges in ranges_of(event.what, cta.rank) for _, end in ranges if end > stop]
@@ -80,15 +77,15 @@ class _Lift:
 
     def kernel(self) -> Kernel:
         self._must_be_there()
-        programs = [program for role in self.roles for program in self._programs(*role)]
-        registers = self.launch.registers or 168
-        kernel = Kernel(self.name, {}, self.map.layout(), tuple(programs), self.cluster, Rules(met=False), registers)
-        validate(kernel, annotated=True)
-        return kernel
+        writer = PartsWriter(
+            self.map, self.launch.threads, self.cluster, self.sources, partial(unsure, self.code), self.tick
+        )
+        programs = [program for cta, name, parts in self.roles for program in writer.programs(cta.rank, name, parts)]
+        return writer.kernel(self.name, programs, self.launch.registers or 168)
 
-    def _gathered(self) -> list[tuple[CtaState, str, Sequence[Warp], list[PartOfRole]]]:
+    def _gathered(self) -> list[tuple[CtaState, str, list[PartOfRole]]]:
         """By role: what each of its parts did. A role is a warp, or the four of a warpgroup that executes wgmma."""
-        found: list[tuple[CtaState, str, Sequence[Warp], list[PartOfRole]]] = []
+        found: list[tuple[CtaState, str, list[PartOfRole]]] = []
         for cta in self.execution.cluster.ctas:
             multiplying = {
                 warp.number // 4 for warp in cta.warps if any(isinstance(one.what, Multiplied) for one in warp.events)
@@ -102,7 +99,7 @@ class _Lift:
                 parts = [
                     part for warp in warps for part in self._parts(warp, warps[0].number, multiplies=len(warps) > 1)
                 ]
-                found.append((cta, name, warps, parts))
+                found.append((cta, name, parts))
         return found
 
     def _written_alike(self) -> frozenset[tuple[int, Ranges, int | None]]:
@@ -127,28 +124,11 @@ class _Lift:
         """What each class of lanes did; a warp that others wait for at a wgmma is there even if it did nothing."""
         classes = self._classes(warp)
         if multiplies and not classes:
-            yield PartOfRole(warp, WHOLE_WARP, WHOLE_WARP, (), warp.number - first)
+            yield PartOfRole(warp.cta.rank, WHOLE_WARP, WHOLE_WARP, (), warp.number - first)
         acting = sum(one.mask for one in classes)
         for one in classes:
             self.peeks.check([event for _, event in one.events])
-            yield PartOfRole(warp, one.mask, acting, tuple(self.gathered(one)), warp.number - first)
-
-    def _programs(
-        self, cta: CtaState, name: str, warps: Sequence[Warp], parts: Sequence[PartOfRole]
-    ) -> Iterator[Program]:
-        home = self.cluster.home(cta.rank)
-        role = f"{home}{name}"
-        for index, part in enumerate(parts):
-            program = f"{role}.{index}" if len(parts) > 1 else role
-            first = part.place * WARP + (part.mask & -part.mask).bit_length() - 1
-            me = Threads(program, part.mask.bit_count(), index, 0, cta.rank, first)
-            yield annotate(Program(program, me, tuple(self._nodes(part)), role, home), checked=True, tick=self.tick)
-
-    def _nodes(self, part: PartOfRole) -> Iterator[Node]:
-        steps = list(PartWriter(self.code, self.launch, self.map, self.made, part).operations())
-        for index, (number, operation, distance) in enumerate(steps):
-            yield Node(operation, self.sources[number], distance=distance, successors={None: index + 1})
-        yield Node(None, self.sources[steps[-1][0] if steps else 0])
+            yield PartOfRole(warp.cta.rank, one.mask, acting, tuple(self.gathered(one)), warp.number - first)
 
     def gathered(self, one: Class) -> Iterator[LaneEvent]:
         """The events of a class. Accesses between two events of other kinds are one, with the last line of them; peeks
@@ -189,3 +169,9 @@ class _Lift:
             if key not in self.unions:
                 self.unions[key] = merged(piece for ranges in some for piece in ranges)
             yield LaneEvent(last, mask, Accessed(rank, self.unions[key], writes, atomic, scope, value))
+
+
+def unsure(code: Code, event: LaneEvent, what: str) -> Undetermined:
+    """The error for what is not known for certain."""
+    name = code.function.code[event.number].name
+    return Undetermined(f"{name}: {what} are not known for certain", code.source(event.number))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, assert_never
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias, assert_never
 
-from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.events import (
     Accessed,
     Arrived,
@@ -36,19 +35,19 @@ from sm90_verify.frontends.ptx.events import (
     What,
 )
 from sm90_verify.frontends.ptx.footprints import Ranges
-from sm90_verify.frontends.ptx.launch import Launch
 from sm90_verify.frontends.ptx.memory_map import MemoryMap
 from sm90_verify.frontends.ptx.operands import Undetermined
-from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access, Strong
 from sm90_verify.spec.ptx.phase import Lineage, Phase
 
 
 class PartOfRole(NamedTuple):
-    """Lanes of a warp that do the same. acting: those of the warp that do anything. place: of the warp in a role."""
+    """Lanes of a warp that do the same. rank: of its CTA. acting: those of the warp that do anything. place: of the
+    warp in a role.
+    """
 
-    warp: Warp
+    rank: int
     mask: int
     acting: int
     events: tuple[LaneEvent, ...]
@@ -57,18 +56,25 @@ class PartOfRole(NamedTuple):
 
 Step = tuple[int, op.Operation, int]
 """The number of the instruction, the operation, and for a wait its distance."""
+Unsure: TypeAlias = Callable[[LaneEvent, str], Undetermined]
+"""Makes the error for what is not known of an event."""
 
 
 class PartWriter:
-    """Writes the events of one part as operations. code, launch: of the kernel; map: of its memory; made: records that
-    were made before, which remember their effects.
+    """Writes the events of one part as operations. everybody: the threads of a CTA; map: of its memory; made: records
+    that were made before, which remember their effects.
     """
 
     def __init__(
-        self, code: Code, launch: Launch, map: MemoryMap, made: dict[op.Operation, op.Operation], part: PartOfRole
+        self,
+        everybody: int,
+        map: MemoryMap,
+        made: dict[op.Operation, op.Operation],
+        part: PartOfRole,
+        unsure: Unsure,
     ) -> None:
-        self.code, self.launch, self.map, self.made, self.part = code, launch, map, made, part
-        self.cta = part.warp.cta
+        self.everybody, self.map, self.made, self.part, self.unsure = everybody, map, made, part, unsure
+        self.rank = part.rank
         self.threads = part.mask.bit_count()
         self.lineage = Lineage()
         self.seen: dict[BarrierAt, int] = {}
@@ -86,8 +92,8 @@ class PartWriter:
     def _copied(self, event: LaneEvent, what: AsyncCopied) -> Iterator[op.Operation]:
         """cp.async: an operation for each piece."""
         if what.ranges is None:
-            raise unsure(self.code, event, "the bytes that it writes")
-        for access in self.map.pieces(self.cta.rank, what.ranges, write=True, asynchronous=False):
+            raise self.unsure(event, "the bytes that it writes")
+        for access in self.map.pieces(self.rank, what.ranges, write=True, asynchronous=False):
             yield op.CpAsync(access, None)
 
     def _same(self, operation: op.Operation) -> op.Operation:
@@ -95,12 +101,12 @@ class PartWriter:
         return self.made.setdefault(operation, operation)
 
     def _pieces(self, ranges: Ranges, *, write: bool) -> tuple[Access, ...]:
-        return tuple(self.map.pieces(self.cta.rank, ranges, write=write, asynchronous=True))
+        return tuple(self.map.pieces(self.rank, ranges, write=write, asynchronous=True))
 
     def _touch(self, what: Accessed) -> op.Operation:
         accesses = tuple(self.map.pieces(what.rank, what.ranges, write=what.writes, asynchronous=False))
         if what.atomic:
-            strong = Strong(what.scope, self.cta.rank, 0)  # type: ignore[arg-type]
+            strong = Strong(what.scope, self.rank, 0)  # type: ignore[arg-type]
             accesses = tuple(access._replace(strong=strong) for access in accesses)
         if what.value is not None:
             accesses = tuple(access._replace(value=what.value) for access in accesses)
@@ -117,10 +123,10 @@ class PartWriter:
             case Invalidated(barrier):
                 return op.Inval(name[barrier], write=self._crowded(barrier)), 0
             case Arrived(barrier, count, expect, kind, sem, scope):
-                far = -1 if barrier.rank == self.cta.rank else barrier.rank
+                far = -1 if barrier.rank == self.rank else barrier.rank
                 return op.Arrive(name[barrier], count * threads, expect, kind, far, sem, scope), 0
             case Expected(barrier, bytes):
-                far = -1 if barrier.rank == self.cta.rank else barrier.rank
+                far = -1 if barrier.rank == self.rank else barrier.rank
                 return op.Transaction(name[barrier], bytes * threads, far), 0
             case Waited():
                 return self._wait(what)
@@ -128,14 +134,14 @@ class PartWriter:
                 return self._copy(event, what), 0
             case CopiedOut(ranges, _, _):
                 if ranges is None:
-                    raise unsure(self.code, event, "the bytes that it reads")
+                    raise self.unsure(event, "the bytes that it reads")
                 sources = self._pieces(ranges, write=False)
                 return op.Store(sources, (None,) * len(sources)), 0
             case Triggered() | StoredAsync():
                 return self._ordinary(what), 0
             case Multiplied(ranges):
                 if ranges is None:
-                    raise unsure(self.code, event, "the bytes that it reads")
+                    raise self.unsure(event, "the bytes that it reads")
                 accesses = self._pieces(ranges, write=False)
                 return op.Touch("mma", accesses, (None,) * len(accesses)), 0
             case Grouped(kind, pending):
@@ -180,7 +186,7 @@ class PartWriter:
 
     def _copy(self, event: LaneEvent, what: CopiedIn) -> op.Operation:
         if what.ranges is None or len(what.ranges) != 1:
-            raise unsure(self.code, event, "the bytes that it writes")
+            raise self.unsure(event, "the bytes that it writes")
         found: list[tuple[Access, str]] = []
         for rank, barrier in zip(what.ranks, what.barriers, strict=True):
             (access,) = self.map.pieces(rank, what.ranges, write=True, asynchronous=True)
@@ -196,14 +202,13 @@ class PartWriter:
             case StoredAsync(rank, ranges, barrier, size, reduces):
                 (access,) = self.map.pieces(rank, ranges, write=True, asynchronous=False)
                 if reduces:
-                    access = access._replace(strong=Strong("cluster", self.cta.rank, 0))
+                    access = access._replace(strong=Strong("cluster", self.rank, 0))
                 return op.StoreAsync(access, self.map.barriers[barrier], size, None)
 
     def _named(self, id: int, count: int, *, blocks: bool) -> op.Operation:
-        everybody = self.launch.threads
-        if id == 0 and count in (0, everybody) and blocks:
+        if id == 0 and count in (0, self.everybody) and blocks:
             return op.CtaSync()
-        return op.NamedSync(id, count or everybody, blocks)
+        return op.NamedSync(id, count or self.everybody, blocks)
 
     def _lanes(self, event: LaneEvent, *, orders: bool) -> op.Operation | None:
         """A meeting of the classes of the warp that do anything."""
@@ -212,9 +217,3 @@ class PartWriter:
         if members == self.part.mask:
             return None
         return op.WarpSync(self.part.place, 0 if members == self.part.acting else members, orders)
-
-
-def unsure(code: Code, event: LaneEvent, what: str) -> Undetermined:
-    """The error for what is not known for certain."""
-    name = code.function.code[event.number].name
-    return Undetermined(f"{name}: {what} are not known for certain", code.source(event.number))

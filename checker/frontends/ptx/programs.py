@@ -1,0 +1,56 @@
+"""From the parts of roles to the programs of a kernel, whatever the events of the parts were read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sm90_verify.frontends.ptx.memory_map import MemoryMap
+from sm90_verify.frontends.ptx.write_part import PartOfRole, PartWriter, Unsure
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.model.annotate import annotate
+from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
+from sm90_verify.spec.model.tick import Tick, unheard
+from sm90_verify.spec.model.validate import validate
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.cluster import Cluster
+from sm90_verify.spec.ptx.limits import WARP
+
+
+@dataclass(frozen=True)
+class PartsWriter:
+    """Writes programs. map: of the memory; threads: of a CTA; sources: by the number of an event, its place in the
+    file; unsure: the error for what is not known of an event.
+    """
+
+    map: MemoryMap
+    threads: int
+    cluster: Cluster
+    sources: Sequence[Source]
+    unsure: Unsure
+    tick: Tick = unheard
+    made: dict[op.Operation, op.Operation] = field(default_factory=dict)
+
+    def kernel(self, name: str, programs: Sequence[Program], registers: int) -> Kernel:
+        """The kernel of these programs. Raises SpecError for what is wrong in every schedule."""
+        kernel = Kernel(name, {}, self.map.layout(), tuple(programs), self.cluster, Rules(met=False), registers)
+        validate(kernel, annotated=True)
+        return kernel
+
+    def programs(self, rank: int, name: str, parts: Sequence[PartOfRole]) -> Iterator[Program]:
+        """The programs of a role of the CTA of this rank, one of each part. name: without what those of a CTA begin
+        with.
+        """
+        home = self.cluster.home(rank)
+        role = f"{home}{name}"
+        for index, part in enumerate(parts):
+            program = f"{role}.{index}" if len(parts) > 1 else role
+            first = part.place * WARP + (part.mask & -part.mask).bit_length() - 1
+            me = Threads(program, part.mask.bit_count(), index, 0, rank, first)
+            yield annotate(Program(program, me, tuple(self._nodes(part)), role, home), checked=True, tick=self.tick)
+
+    def _nodes(self, part: PartOfRole) -> Iterator[Node]:
+        steps = list(PartWriter(self.threads, self.map, self.made, part, self.unsure).operations())
+        for index, (number, operation, distance) in enumerate(steps):
+            yield Node(operation, self.sources[number], distance=distance, successors={None: index + 1})
+        yield Node(None, self.sources[steps[-1][0] if steps else 0])
