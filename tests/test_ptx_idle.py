@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from ptx_text import asked, launch
+from ptx_text import kernel as small
 
 from sm90_verify.frontends.ptx.events import Arrived, NamedMet
 from sm90_verify.frontends.ptx.execute import execute
 from sm90_verify.frontends.ptx.launch import Bytes, Launch
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.parser import parse
+from sm90_verify.result import UNDETERMINED
 
 KERNEL = """
 .version 8.8
@@ -70,3 +73,17 @@ def test_what_nobody_notices(between):
 def test_what_others_notice(between):
     with pytest.raises(Undetermined, match=r"bra: whether it is executed depends on what global memory holds"):
         events(between)
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        ("", "a register that was never written: write it before it is read"),
+        ("mov.u64 %d1, %globaltimer;", "%globaltimer, which the launch does not determine: let it depend on what a"),
+        ("ld.global.u64 %d1, [%d0];", "of the launch file"),
+    ],
+)
+def test_what_to_do_about_a_value_depends_on_where_it_comes_from(tmp_path, first, why):
+    text = small(f"mov.u64 %d0, 4096; {first} setp.eq.u64 %p1, %d1, 0; @%p1 bar.sync 0;")
+    result = asked(tmp_path, text, launch(32))
+    assert result.verdict == UNDETERMINED and all(why in one.note for one in result.findings)
