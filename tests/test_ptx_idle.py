@@ -11,7 +11,7 @@ from sm90_verify.frontends.ptx.execute import execute
 from sm90_verify.frontends.ptx.launch import Bytes, Launch
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.parser import parse
-from sm90_verify.result import UNDETERMINED
+from sm90_verify.result import PROVED, UNDETERMINED
 
 KERNEL = """
 .version 8.8
@@ -87,3 +87,24 @@ def test_what_to_do_about_a_value_depends_on_where_it_comes_from(tmp_path, first
     text = small(f"mov.u64 %d0, 4096; {first} setp.eq.u64 %p1, %d1, 0; @%p1 bar.sync 0;")
     result = asked(tmp_path, text, launch(32))
     assert result.verdict == UNDETERMINED and all(why in one.note for one in result.findings)
+
+
+@pytest.mark.parametrize(
+    ("use", "verdict"),
+    [("mov.u32 %r5, %r4;", PROVED), ("setp.eq.u32 %p1, %r4, 0; @%p1 bar.sync 0;", UNDETERMINED)],
+)
+def test_how_many_arrivals_were_pending_is_not_known(tmp_path, use, verdict):
+    text = f"""
+	mov.u32 %r1, smem;
+	mov.u32 %r2, %tid.x;
+	setp.ne.u32 %p0, %r2, 0;
+	@%p0 bra END;
+	mbarrier.init.shared::cta.b64 [%r1], 1;
+	mbarrier.arrive.shared::cta.b64 %d1, [%r1];
+	mbarrier.pending_count.b64 %r4, %d1;
+	{use}
+END:
+"""
+    result = asked(tmp_path, small(text), launch(32))
+    assert result.verdict == verdict
+    assert verdict == PROVED or "depends on what mbarrier.pending_count.b64 gives" in result.findings[0].note
