@@ -18,7 +18,7 @@ from sm90_verify.frontends.ptx.launch_file import launch_of
 from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.parser import parse
 from sm90_verify.frontends.ptx.read import entry_of
-from sm90_verify.report.blame import guilty_step
+from sm90_verify.report.blame import to_blame
 from sm90_verify.result import PROVED, VIOLATED, Result
 
 DATA = ("stale-read",)
@@ -73,10 +73,8 @@ def row(case: PtxCase, text: str) -> PtxRow:
     found = [one for one in result.findings if one.verdict == VIOLATED]
     blamed = {}
     for one in found:
-        assert one.trace is not None
-        steps = (*one.trace.steps, *one.trace.next)
-        guilty = guilty_step(one.trace)
-        blamed[one.id] = () if guilty is None else steps[guilty].origin
+        place = None if one.trace is None else to_blame(one.trace)
+        blamed[one.id] = () if place is None else place.origin
     left = tuple(one.id for one in result.findings if one.verdict not in (VIOLATED, PROVED))
     return PtxRow(case.name, case.violated(), tuple(one.id for one in found), left, blamed)
 
