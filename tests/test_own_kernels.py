@@ -15,9 +15,10 @@ import pytest
 from commands import run
 from needs import needs_nvcc
 
+from sm90_verify.decide.ptx import check_ptx
 from sm90_verify.evidence.hardware.from_ptx.cases import other_cases, right_cases, twin_cases, wrong_cases
 from sm90_verify.evidence.hardware.from_ptx.compiled import made_by, ptx_of, read_archive, write_archive
-from sm90_verify.evidence.hardware.from_ptx.decided import argued, decide, disagreement, row
+from sm90_verify.evidence.hardware.from_ptx.decided import argued, decide, disagreement, module_of, row
 from sm90_verify.evidence.hardware.from_ptx.launches import GLOBAL_MEMORY, gemm_launch
 from sm90_verify.evidence.hardware.from_ptx.record import ARCHIVE, MISTAKES_FILE, everything, main, read_rows
 from sm90_verify.evidence.hardware.gemm.config import Config
@@ -25,7 +26,7 @@ from sm90_verify.evidence.hardware.gemm.variants import variants
 from sm90_verify.evidence.hardware.pipelines.mistakes import mistakes
 from sm90_verify.frontends.ptx.launch_file import launch_of
 from sm90_verify.gpu.device import sources
-from sm90_verify.result import PROVED
+from sm90_verify.result import PROVED, VIOLATED
 
 FOLDER = Path(__file__).parent / "data" / "own_kernels"
 ROWS = {one.name: one for one in read_rows(FOLDER / MISTAKES_FILE)}
@@ -133,6 +134,17 @@ def test_a_mistake_in_another_place_is_not_taken_for_it():
     assert disagreement(ROWS[race.name].model, *found[hang.name]) != ""
     right = replace(race, macros={**race.macros, "WRONG": 0})
     assert disagreement(ROWS[race.name].model, *argued(right, kept(right))) != ""
+
+
+def test_a_row_does_not_depend_on_the_time_that_there_is(monkeypatch):
+    def searched(*_):
+        raise AssertionError("a shorter schedule is looked for")
+
+    monkeypatch.setattr("sm90_verify.engines.shorten.shortened", searched)
+    one = WRONG["tma-store fence-left-out"]
+    assert decide(one, kept(one)).verdict == VIOLATED
+    with pytest.raises(AssertionError, match="a shorter schedule"):
+        check_ptx(module_of(one, kept(one)), launch_of(dict(one.launch), "x.json"))
 
 
 # ---------------------------------------------------------------- how they are made
