@@ -77,6 +77,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "report",
         "mutation",
         "gpu",
+        "decide",
     ),
     "public face": (*SPEC, *BASE, "counterexample", "engines", "frontends", "report"),
 }

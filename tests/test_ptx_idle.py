@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from ptx_text import asked, launch
+from ptx_text import kernel as small
 
 from sm90_verify.frontends.ptx.events import Arrived, NamedMet
 from sm90_verify.frontends.ptx.execute import execute
 from sm90_verify.frontends.ptx.launch import Bytes, Launch
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.parser import parse
+from sm90_verify.result import PROVED, UNDETERMINED
 
 KERNEL = """
 .version 8.8
@@ -70,3 +73,38 @@ def test_what_nobody_notices(between):
 def test_what_others_notice(between):
     with pytest.raises(Undetermined, match=r"bra: whether it is executed depends on what global memory holds"):
         events(between)
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        ("", "a register that was never written: write it before it is read"),
+        ("mov.u64 %d1, %globaltimer;", "%globaltimer, which the launch does not determine: let it depend on what a"),
+        ("ld.global.u64 %d1, [%d0];", "of the launch file"),
+    ],
+)
+def test_what_to_do_about_a_value_depends_on_where_it_comes_from(tmp_path, first, why):
+    text = small(f"mov.u64 %d0, 4096; {first} setp.eq.u64 %p1, %d1, 0; @%p1 bar.sync 0;")
+    result = asked(tmp_path, text, launch(32))
+    assert result.verdict == UNDETERMINED and all(why in one.note for one in result.findings)
+
+
+@pytest.mark.parametrize(
+    ("use", "verdict"),
+    [("mov.u32 %r5, %r4;", PROVED), ("setp.eq.u32 %p1, %r4, 0; @%p1 bar.sync 0;", UNDETERMINED)],
+)
+def test_how_many_arrivals_were_pending_is_not_known(tmp_path, use, verdict):
+    text = f"""
+	mov.u32 %r1, smem;
+	mov.u32 %r2, %tid.x;
+	setp.ne.u32 %p0, %r2, 0;
+	@%p0 bra END;
+	mbarrier.init.shared::cta.b64 [%r1], 1;
+	mbarrier.arrive.shared::cta.b64 %d1, [%r1];
+	mbarrier.pending_count.b64 %r4, %d1;
+	{use}
+END:
+"""
+    result = asked(tmp_path, small(text), launch(32))
+    assert result.verdict == verdict
+    assert verdict == PROVED or "depends on what mbarrier.pending_count.b64 gives" in result.findings[0].note

@@ -61,3 +61,11 @@ def test_a_matrix_stays_aligned_where_a_word_of_another_is_read():
     ((_, start, stop),) = moved(found, word)
     assert stop - start == 4
     assert any(first <= start and stop <= last for _, first, last in moved(found, others))
+
+
+def test_bytes_without_a_name_have_their_place():
+    """Static shared memory lies before the dynamic one."""
+    events = tuple(Accessed(0, ((place, place + 16),), True) for place in (BASE, BASE + 0x80, BASE + 0x100))
+    found = memory_map([(0, one) for one in events], [""], Named(), BASE + 0x80)
+    names = [name for one in events for name, _, _ in moved(found, one.ranges)]
+    assert names == ["static_0x400", "smem_0x0", "smem_0x80"]

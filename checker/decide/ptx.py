@@ -38,7 +38,7 @@ from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.kernel import Kernel
 
 TRACE_SECONDS = 1.0
-"""For a shorter schedule of a violation."""
+"""For a shorter schedule of a violation, unless it is asked otherwise."""
 
 
 class LaunchCase(NamedTuple):
@@ -55,6 +55,7 @@ class AskedOptions(Bounds, total=False):
     properties: Sequence[str]
     engine: str
     progress: Told | None
+    trace_seconds: float
 
 
 class Asked(NamedTuple):
@@ -67,6 +68,7 @@ class Asked(NamedTuple):
     memory: int = 0
     reduced: bool = True
     progress: Told | None = None
+    trace_seconds: float = TRACE_SECONDS
 
 
 def check_ptx(
@@ -84,8 +86,8 @@ def check_ptx(
     launch file (docs/ptx_launch.md) or of a core dump (docs/hang.md); kernel: the name of an .entry, where the file has
     several. sweep: `NAME=A..B`, a parameter and the values that it is given one after the other. table: say what the
     kernel is made of; redundancy: what can be left out of it, if it is proved. emit: the Python file that the kernel is
-    written to, as a specification. The other arguments are those of
-    `check`; the timeout is one for all of it.
+    written to, as a specification. trace_seconds: how long a shorter schedule of a violation is looked for. The other
+    arguments are those of `check`; the timeout is one for all of it.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
     """
@@ -211,7 +213,7 @@ def _of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> 
         memory=asked.memory,
         reduced=by_order or asked.reduced,
         progress=asked.progress,
-        trace_seconds=TRACE_SECONDS,
+        trace_seconds=asked.trace_seconds,
     )
     return result if stuck is None else _of_a_hang(result, stuck)
 

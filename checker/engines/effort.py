@@ -48,7 +48,7 @@ class Effort:
     purpose: str = ""
     limit: int = 0
     trace_seconds: float = TRACE_SECONDS
-    """For a shorter trace of a violation that is known."""
+    """For a shorter trace of a violation that is known; 0: order looks for none."""
 
     def ran_out(self, memory: bool = True) -> str:
         """What has run out, or nothing. memory: look at the memory, too, which is slow to ask for."""

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from sm90_verify.report.handed_on import WIDER, lost_at
-from sm90_verify.result import Trace, TraceStep
+from sm90_verify.result import Blocked, Trace, TraceStep
 
 LONG = 100
 """Steps of a deadlock from which on only those matter that are on what somebody waits for."""
+
+
+def to_blame(trace: Trace) -> Blocked | TraceStep | None:
+    """What a report points at: where a role is stuck, or the step to blame; None if there is neither."""
+    stuck = next((entry for entry in trace.blocked if entry.to_blame and entry.line), None)
+    if stuck is not None:
+        return stuck
+    told = replace(trace, steps=(*trace.steps, *trace.next))
+    guilty = guilty_step(told)
+    return None if guilty is None else told.steps[guilty]
 
 
 def guilty_step(trace: Trace) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from dataclasses import replace
 
-from sm90_verify.report.blame import guilty_step, that_matter
+from sm90_verify.report.blame import guilty_step, that_matter, to_blame
 from sm90_verify.report.explain import rule_of, what_is
 from sm90_verify.report.sections import (
     Advice,
@@ -71,13 +71,9 @@ def sections_of(result: Result, *, every_step: bool = False, again: str | None =
 def _counterexample(trace: Trace, every_step: bool) -> list[Section]:
     sections: list[Section] = [Headline(trace.property, title_of(trace))]
     told = replace(trace, steps=(*trace.steps, *trace.next))
-    guilty = guilty_step(told)
-    blamed = next((entry for entry in trace.blocked if entry.to_blame and entry.line), None)
+    blamed = to_blame(trace)
     if blamed is not None:
         sections.append(_excerpt(trace, blamed.file, blamed.line, blamed.role, blamed.origin))
-    elif guilty is not None:
-        step = told.steps[guilty]
-        sections.append(_excerpt(trace, step.file, step.line, step.role, step.origin))
     sections.append(_schedule(told, len(trace.steps), every_step))
     if trace.blocked:
         sections.append(Stuck(trace.blocked))

@@ -50,7 +50,7 @@ def _executed(outcome: Outcome, question: Question) -> tuple[Finding, ...]:
 
     machine, asked = question.subject.machine, question.asked()
     violations = confirm(outcome, machine)
-    if question.shorter:
+    if question.shorter and question.effort.trace_seconds:
         effort = question.effort.for_a_trace()
         violations = {name: shortened(machine, violation, effort) for name, violation in violations.items()}
     findings = []

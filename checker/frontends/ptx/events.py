@@ -199,7 +199,7 @@ class ClusterWaited(NamedTuple):
 
 class LanesMet(NamedTuple):
     """An instruction at which lanes meet. orders: memory, too (bar.warp.sync). members: those that must, where not all
-    of them have come; else 0.
+    of them come to this instruction; else 0.
     """
 
     orders: bool

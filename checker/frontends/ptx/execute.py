@@ -17,7 +17,7 @@ from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.idle import meeting_of
 from sm90_verify.frontends.ptx.instruction import Function, Guard, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
-from sm90_verify.frontends.ptx.on_threads import members, must_meet
+from sm90_verify.frontends.ptx.on_threads import members, met_elsewhere, must_meet
 from sm90_verify.frontends.ptx.operands import Indices, OperandReader, Undetermined, depends
 from sm90_verify.frontends.ptx.special import special
 from sm90_verify.frontends.ptx.spinning import comes_back, comes_to_line
@@ -116,7 +116,7 @@ class ClusterRun:
         """Fragments at the same place become one."""
         kept: list[Fragment] = []
         for one in warp.fragments:
-            same = next((other for other in kept if other.at(one) and other.entered == one.entered), None)
+            same = next((other for other in kept if other.joins(one)), None)
             if same is None:
                 kept.append(one)
             else:
@@ -266,9 +266,11 @@ class ClusterRun:
         if not lanes:
             return True
         meeting = self.meeting[number]
-        if meeting is not None and (mask := meeting(warp, fragment)) & ~fragment.mask_at(lanes):
+        if meeting is not None and not fragment.met and (mask := meeting(warp, fragment)) & ~fragment.mask_at(lanes):
             fragment.waits, fragment.stands_at = True, LaneEvent(number, fragment.mask_at(lanes), LanesMet(False, mask))
-            return False
+            if not met_elsewhere(self.code, warp, mask):
+                return False
+            fragment.waits, fragment.stands_at = False, None
         return handler(warp, fragment, lanes)
 
     def _bind(self, number: int) -> Handler:

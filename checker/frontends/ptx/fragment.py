@@ -17,8 +17,9 @@ class Fragment:
     """lanes: in order. registers: by slot; a tuple has a value for each of `lanes`. block, step: where it is.
 
     entered: its generation of a barrier of threads that it waits inside. waits: it could not go on when it was tried
-    last; stands_at: the event that it would be, None where that is one already. mask: a bit for each lane; places: of
-    all lanes.
+    last; stands_at: the event that it would be, None where that is one already. met: the lanes that have all come to a
+    bar.warp.sync, of which this is one that it has not passed yet; 0: not so. mask: a bit for each lane; places: of all
+    lanes.
     """
 
     lanes: tuple[int, ...]
@@ -28,6 +29,7 @@ class Fragment:
     entered: int = -1
     waits: bool = False
     stands_at: LaneEvent | None = None
+    met: int = 0
     mask: int = 0
     places: tuple[int, ...] = ()
 
@@ -41,9 +43,10 @@ class Fragment:
         """The lanes at these places."""
         return self.mask if places is self.places else mask_of([self.lanes[index] for index in places])
 
-    def at(self, other: Fragment) -> bool:
-        """Both are at the same place."""
-        return self.block == other.block and self.step == other.step
+    def joins(self, other: Fragment) -> bool:
+        """Both are at the same place, and have the same to do there."""
+        mine, theirs = (self.entered, self.met), (other.entered, other.met)
+        return self.block == other.block and self.step == other.step and mine == theirs
 
     def split(self, mask: int) -> Fragment:
         """The lanes of the mask, which leave it. Both parts have lanes."""

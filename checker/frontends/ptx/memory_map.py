@@ -145,11 +145,16 @@ def _buffers(
     for one in plain:
         some = tuple(inside[one.start, one.stop])
         kept = [edge for edge in edges if one.start < edge < one.stop]
-        name = names.buffers.get((one.start, one.stop), f"smem_{one.start - base:#x}")
+        name = names.buffers.get((one.start, one.stop)) or unnamed(one.start, base)
         moved = _moved(one.start, one.stop, some, kept, 1)
         if any(start % MATRIX_ALIGNMENT for matrix in multiplied if matrix in moved for start, _ in moved[matrix]):
             moved = _moved(one.start, one.stop, some, kept, MATRIX_ALIGNMENT)
         yield Buffer(f"{home}{name}", one.start, one.stop, moved)
+
+
+def unnamed(start: int, base: int) -> str:
+    """The name of bytes that nothing else names: by their place in dynamic shared memory, or the address before it."""
+    return f"smem_{start - base:#x}" if start >= base else f"static_{start:#x}"
 
 
 def _overlapping(pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -19,6 +19,7 @@ from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import AddressOperand, Immediate, Sink
 from sm90_verify.frontends.ptx.operands import Indices
 from sm90_verify.frontends.ptx.state import ExecutedBarrier, Warp
+from sm90_verify.frontends.ptx.values import Unknown
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.mbarrier_operations import AnyScope
 from sm90_verify.spec.ptx.memory import WIDER
@@ -42,8 +43,21 @@ def on_mbarrier(bound: Binding) -> Handler:
             return _transaction(bound)
         case "try_wait" | "test_wait":
             return _wait(bound)
+        case "pending_count":
+            return _pending_count(bound)
         case _:
             raise bound.unknown_form()
+
+
+def _pending_count(bound: Binding) -> Handler:
+    """mbarrier.pending_count: a state says here which phase its arrival was in, and not how many were pending."""
+    unknown = Unknown(0, f"what {bound.one.name} gives, which is not followed")
+
+    def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+        bound.write(fragment, bound.one.operands[0], lanes, unknown)
+        return True
+
+    return run
 
 
 def do(bound: Binding, at: BarrierAt, operation: OnBarrier, times: int = 1) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.events import (
     ClusterArrived,
     ClusterWaited,
@@ -76,7 +77,8 @@ def _named(bound: Binding) -> Handler:
 
 def _warp_sync(bound: Binding) -> Handler:
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
-        bound.note(warp, fragment, lanes, LanesMet(True))
+        bound.note(warp, fragment, lanes, LanesMet(True, fragment.met))
+        fragment.met = 0
         return True
 
     return run
@@ -162,6 +164,26 @@ def members(bound: Binding) -> Callable[[Warp, Fragment], int]:
 
         return named
     return lambda warp, fragment: warp.alive
+
+
+def met_elsewhere(code: Code, warp: Warp, members: int) -> bool:
+    """Whether all of these lanes stand at a bar.warp.sync of theirs, be it one instruction or several: compilers make
+    copies of one, and from sm_70 on lanes that have parted may meet at different ones with the same membermask (PTX ISA
+    9.7.13.2). Then all are told.
+    """
+    missing, standing = members, list[Fragment]()
+    for one in warp.fragments:
+        event = one.stands_at
+        if one.met or event is None or event.what != LanesMet(False, members):
+            continue
+        if code.function.code[event.number].modifiers[:1] == ("warp",):
+            missing &= ~event.mask
+            standing.append(one)
+    if missing:
+        return False
+    for one in standing:
+        one.met = members
+    return True
 
 
 def must_meet(words: tuple[str, ...], opcode: str) -> bool:

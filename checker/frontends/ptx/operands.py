@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from sm90_verify.frontends.ptx.code import Code
-from sm90_verify.frontends.ptx.fragment import Fragment
+from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
 from sm90_verify.frontends.ptx.instruction import (
     AddressOperand,
     Immediate,
@@ -109,7 +109,8 @@ def depends(where: Source, name: str, what: str, unknown: Unknown) -> Undetermin
     """The error for a value that is needed and not known."""
     source = f", from line {unknown.line}" if unknown.line and unknown.line != where.line else ""
     advice = f'say what it gives with {{"line": {unknown.line}, "value": …}} in `assume` of the launch file'
-    advice = advice if unknown.line else "write it before it is read"
+    if not unknown.line:
+        advice = "write it before it is read" if unknown == UNWRITTEN else "let it depend on what a launch says"
     return Undetermined(f"{name}: {what} depends on {unknown.why}{source}: {advice}", where)
 
 

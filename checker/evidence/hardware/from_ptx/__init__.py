@@ -1,0 +1,1 @@
+"""The hand-written kernels of kernels/, asked about by their PTX."""
