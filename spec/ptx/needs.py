@@ -43,7 +43,7 @@ OVER = Need(
 )
 """The groups of the thread's own conflicting accesses have been waited for."""
 ACCUMULATED = Need(
-    "race",
+    "register-hazard",
     "{role} starts {access} while a wgmma of its own may still use these registers: no wgmma.wait_group has waited for "
     "its group",
 )

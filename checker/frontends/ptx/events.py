@@ -151,6 +151,22 @@ class Multiplied(NamedTuple):
     ranges: Ranges | None
 
 
+class RegisterRange(NamedTuple):
+    """Bytes [start, stop) of a set of registers that wgmmas name, which has a name of its own."""
+
+    name: str
+    start: int
+    stop: int
+
+
+class RegistersTouched(NamedTuple):
+    """Ordinary instructions read or write registers of wgmmas. sure: that they are executed is known."""
+
+    registers: RegisterRange
+    write: bool
+    sure: bool = True
+
+
 class Grouped(NamedTuple):
     """A commit_group or wait_group."""
 
@@ -234,6 +250,7 @@ What: TypeAlias = (
     | LanesAccessed
     | Accessed
     | Multiplied
+    | RegistersTouched
     | Grouped
     | Fenced
     | MemoryFenced

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sm90_verify.frontends.ptx.accumulators import TouchStep
 from sm90_verify.frontends.ptx.addresses import Addresses, code_of
 from sm90_verify.frontends.ptx.code import Code, Specials
 from sm90_verify.frontends.ptx.dispatch import handler_of
@@ -136,6 +137,8 @@ class ClusterRun:
                 if isinstance(step, int):
                     if not self._do(warp, fragment, step):
                         return moved
+                elif isinstance(step, TouchStep):
+                    step.note(warp, fragment, self.code.slots)
                 else:
                     step(fragment.registers, self._specials(warp, fragment))
                 fragment.step += 1

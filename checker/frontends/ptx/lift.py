@@ -11,6 +11,7 @@ from sm90_verify.frontends.ptx.events import (
     LanesAccessed,
     Multiplied,
     Peeked,
+    RegistersTouched,
     What,
 )
 from sm90_verify.frontends.ptx.execute import ClusterRun
@@ -19,6 +20,7 @@ from sm90_verify.frontends.ptx.lanes import WHOLE_WARP, Class, classes_of, footp
 from sm90_verify.frontends.ptx.memory_map import MemoryMap, barriers_of, memory_map, ranges_of
 from sm90_verify.frontends.ptx.naming import Doing, names_of
 from sm90_verify.frontends.ptx.peeks import Peeks
+from sm90_verify.frontends.ptx.register_file import APART, RegisterFile, touching
 from sm90_verify.frontends.ptx.state import CtaState, Warp
 from sm90_verify.frontends.ptx.write_part import PartOfRole, PartWriter, unsure
 from sm90_verify.spec.errors import Source, SpecError
@@ -45,6 +47,7 @@ class _Lift:
         self.made: dict[op.Operation, op.Operation] = {}
         self.peeks = Peeks(self.code, (number for number, spins in execution.spinning.items() if not spins))
         self.footprints: dict[tuple[LanesAccessed, int], Ranges] = {}
+        self.files: list[RegisterFile] = []
         self.unions: dict[tuple[Ranges, ...], Ranges] = {}
         self.alike = self._written_alike()
         self.roles = self._gathered()
@@ -81,8 +84,11 @@ class _Lift:
     def kernel(self) -> Kernel:
         self._must_be_there()
         programs = [program for role in self.roles for program in self._programs(*role)]
+        owned = (one for file in self.files for one in file.regions())
         registers = self.launch.registers or 168
-        kernel = Kernel(self.name, {}, self.map.layout(), tuple(programs), self.cluster, Rules(met=False), registers)
+        kernel = Kernel(
+            self.name, {}, self.map.layout(owned), tuple(programs), self.cluster, Rules(met=False), registers
+        )
         validate(kernel, annotated=True)
         return kernel
 
@@ -142,10 +148,14 @@ class _Lift:
             program = f"{role}.{index}" if len(parts) > 1 else role
             first = part.place * WARP + (part.mask & -part.mask).bit_length() - 1
             me = Threads(program, part.mask.bit_count(), index, 0, cta.rank, first)
-            yield annotate(Program(program, me, tuple(self._nodes(part)), role, home), checked=True, tick=self.tick)
+            file = RegisterFile(self.code, program, cta.rank, APART * len(self.files))
+            if any(isinstance(event.what, Multiplied) for event in part.events):
+                self.files.append(file)
+            nodes = tuple(self._nodes(part, file))
+            yield annotate(Program(program, me, nodes, role, home), checked=True, tick=self.tick)
 
-    def _nodes(self, part: PartOfRole) -> Iterator[Node]:
-        steps = list(PartWriter(self.code, self.launch, self.map, self.made, part).operations())
+    def _nodes(self, part: PartOfRole, registers: RegisterFile) -> Iterator[Node]:
+        steps = list(PartWriter(self.code, self.launch, self.map, self.made, part, registers).operations())
         for index, (number, operation, distance) in enumerate(steps):
             yield Node(operation, self.sources[number], distance=distance, successors={None: index + 1})
         yield Node(None, self.sources[steps[-1][0] if steps else 0])
@@ -156,7 +166,7 @@ class _Lift:
         """
         found: dict[tuple[int, bool, bool, str, int | None], dict[Ranges, None]] = {}
         last = 0
-        for _, event in one.events:
+        for event in touching(one.events):
             what = event.what
             if isinstance(what, LanesAccessed):
                 ranges = self._footprint(event, what, one.mask)
@@ -165,6 +175,8 @@ class _Lift:
                 key = what.rank, what.writes, what.atomic, what.scope if what.atomic else "", value
                 found.setdefault(key, {})[ranges] = None
                 last = event.number
+            elif isinstance(what, RegistersTouched):
+                yield event
             elif not isinstance(what, Peeked):
                 yield from self._accessed(found, last, one.mask)
                 found.clear()

@@ -30,6 +30,7 @@ from sm90_verify.frontends.ptx.events import (
     NamedMet,
     Peeked,
     RegistersSet,
+    RegistersTouched,
     StoredAsync,
     Triggered,
     Waited,
@@ -39,6 +40,7 @@ from sm90_verify.frontends.ptx.footprints import Ranges
 from sm90_verify.frontends.ptx.launch import Launch
 from sm90_verify.frontends.ptx.memory_map import MemoryMap
 from sm90_verify.frontends.ptx.operands import Undetermined
+from sm90_verify.frontends.ptx.register_file import RegisterFile
 from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access, Strong
@@ -61,13 +63,20 @@ Step = tuple[int, op.Operation, int]
 
 class PartWriter:
     """Writes the events of one part as operations. code, launch: of the kernel; map: of its memory; made: records that
-    were made before, which remember their effects.
+    were made before, which remember their effects; registers: of the part.
     """
 
     def __init__(
-        self, code: Code, launch: Launch, map: MemoryMap, made: dict[op.Operation, op.Operation], part: PartOfRole
+        self,
+        code: Code,
+        launch: Launch,
+        map: MemoryMap,
+        made: dict[op.Operation, op.Operation],
+        part: PartOfRole,
+        registers: RegisterFile,
     ) -> None:
         self.code, self.launch, self.map, self.made, self.part = code, launch, map, made, part
+        self.registers = registers
         self.cta = part.warp.cta
         self.threads = part.mask.bit_count()
         self.lineage = Lineage()
@@ -136,11 +145,14 @@ class PartWriter:
             case Multiplied(ranges):
                 if ranges is None:
                     raise unsure(self.code, event, "the bytes that it reads")
-                accesses = self._pieces(ranges, write=False)
-                return op.Touch("mma", accesses, (None,) * len(accesses)), 0
+                return self.registers.multiplied(event.number, self._pieces(ranges, write=False)), 0
+            case RegistersTouched():
+                return self.registers.touched(what), 0
             case Grouped(kind, pending):
+                self.registers.passed(what)
                 return op.Group(kind, pending, kind.startswith("mma")), 0
             case Fenced(kind):
+                self.registers.passed(what)
                 return op.Fence(kind), 0
             case MemoryFenced(kind, scope):
                 return op.ThreadFence(kind, scope), 0

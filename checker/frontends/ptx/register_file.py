@@ -1,0 +1,114 @@
+"""The registers of wgmma that one program has, as accesses; and which touches of them make a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sm90_verify.frontends.ptx.code import Code
+from sm90_verify.frontends.ptx.events import (
+    Fenced,
+    Grouped,
+    LaneEvent,
+    Multiplied,
+    RegisterRange,
+    RegistersTouched,
+    What,
+)
+from sm90_verify.frontends.ptx.operands import Undetermined
+from sm90_verify.spec.model.layout import Region
+from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.memory import Access, Proxy
+
+APART = 1 << 32
+"""Bytes from the registers of one program to those of the next: more than any has."""
+
+
+@dataclass
+class RegisterFile:
+    """program: whose it is. rank: of its CTA; base: the place of its first register. shapes: of the last wgmma that
+    accumulates in registers since wgmma.fence. begun: what wgmmas use since the last touch, fence, commit or wait: one
+    more that uses the same changes nothing.
+    """
+
+    code: Code
+    program: str
+    rank: int
+    base: int
+    shapes: dict[RegisterRange, str] = field(default_factory=dict)
+    begun: set[tuple[RegisterRange, RegisterRange | None]] = field(default_factory=set)
+
+    def _access(self, some: RegisterRange, *, write: bool, asynchronous: bool) -> Access:
+        start, stop = self.base + some.start, self.base + some.stop
+        proxy: Proxy = "async" if asynchronous else "generic"
+        return Access(f"{self.program}.{some.name}", "registers", start, stop, write, proxy, self.rank)
+
+    def touched(self, what: RegistersTouched) -> op.Operation:
+        """An ordinary access."""
+        self.begun.clear()
+        access = self._access(what.registers, write=what.write, asynchronous=False)
+        return op.Touch("write" if what.write else "read", (access,), (None,))
+
+    def multiplied(self, number: int, reads: tuple[Access, ...]) -> op.Operation:
+        """The wgmma.mma_async of this number, which reads these bytes of shared memory. Raises Undetermined."""
+        used = self.code.wgmma.used[number]
+        if used is None:
+            raise self._open(number, "its registers overlap those of other wgmmas in part")
+        if self.shapes.setdefault(used.into, used.shape) != used.shape:
+            raise self._open(number, "its accumulator is that of a wgmma of another shape, without wgmma.fence between")
+        key = used.into, used.of_a
+        if key in self.begun:
+            return op.Touch("mma", reads, (None,) * len(reads))
+        self.begun.add(key)
+        if used.of_a is not None:
+            reads = (*reads, self._access(used.of_a, write=False, asynchronous=True))
+        into = self._access(used.into, write=True, asynchronous=True)
+        return op.Touch("mma", reads, (None,) * len(reads), into=into)
+
+    def _open(self, number: int, why: str) -> Undetermined:
+        return Undetermined(f"{self.code.function.code[number].name}: {why}", self.code.source(number))
+
+    def passed(self, what: Fenced | Grouped) -> None:
+        """A fence, a commit or a wait."""
+        if isinstance(what, Grouped):
+            self.begun.clear()
+        elif what.kind == "wgmma":
+            self.begun.clear()
+            self.shapes.clear()
+
+    def regions(self) -> Iterator[Region]:
+        """Where they lie."""
+        for one in self.code.wgmma.sets:
+            name = f"{self.program}.{one.name}"
+            start, stop = self.base + one.start, self.base + one.stop
+            yield Region(name, "registers", start, stop, frozenset(), name, self.rank, self.program)
+
+
+def touching(events: Sequence[tuple[int, LaneEvent]]) -> Iterator[LaneEvent]:
+    """Without the touches that make no difference: all of lanes that execute no wgmma, and of the same registers all
+    but the first after each wgmma, fence, commit and wait. A read is as good as a write: neither is ordered with wgmma.
+    """
+    multiplies = any(isinstance(event.what, Multiplied) for _, event in events)
+    known: set[tuple[RegisterRange, bool]] = set()
+    for _, event in events:
+        what = event.what
+        if isinstance(what, RegistersTouched):
+            if not multiplies or (what.registers, True) in known or (what.registers, what.sure) in known:
+                continue
+            known.add((what.registers, what.sure))
+        elif _tells_apart(what):
+            known.clear()
+        yield event
+
+
+def _tells_apart(what: What) -> bool:
+    """A touch before it may be right, and one after it wrong, or the other way round."""
+    match what:
+        case Multiplied():
+            return True
+        case Fenced(kind):
+            return kind == "wgmma"
+        case Grouped(kind):
+            return kind in ("mma_commit", "mma_wait")
+        case _:
+            return False
