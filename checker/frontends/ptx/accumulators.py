@@ -42,9 +42,9 @@ class RegisterTouch(NamedTuple):
 
 @dataclass(frozen=True)
 class WgmmaRegisters:
-    """sets: of registers that have something to do with each other, each with a name. used: by the number of
-    a wgmma.mma_async; None for one whose registers others have in part, in a way that is not followed. touches: by the
-    number of any other instruction.
+    """sets: of registers that have something to do with each other, each with a name. used: by the number of a
+    wgmma.mma_async that says into which it accumulates; None for one whose registers others have in part, in a way that
+    is not followed. touches: by the number of any other instruction.
     """
 
     sets: tuple[RegisterRange, ...] = ()
@@ -61,11 +61,11 @@ class TouchStep:
     def __call__(self, registers: list[Value], specials: object) -> None:
         """Nothing is computed."""
 
-    def note(self, warp: Warp, fragment: Fragment, slots: Mapping[int, int]) -> None:
-        """The events of these lanes."""
+    def note(self, warp: Warp, fragment: Fragment, slots: Mapping[int, int], *, sure: bool = True) -> None:
+        """The events of these lanes. sure: they come here in any case."""
         for one in self.touches:
-            mask, sure = fragment.mask, True
-            if one.guard is not None:
+            mask = fragment.mask
+            if one.guard is not None and sure:
                 mask, sure = _guarded(one, fragment, slots)
             if mask:
                 warp.events.append(LaneEvent(one.number, mask, one.what if sure else one.what._replace(sure=False)))
@@ -91,6 +91,8 @@ def wgmma_registers(function: Function) -> WgmmaRegisters:
     for number, one in enumerate(function.code):
         if _multiplies(one):
             into, of_a = _vector(one, 0), _vector(one, 1)
+            if not into:
+                continue
             multiplying.append((number, into, of_a))
             operands[into] = True
             if of_a:

@@ -15,13 +15,13 @@ from sm90_verify.frontends.ptx.dispatch import handler_of
 from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet
 from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
-from sm90_verify.frontends.ptx.idle import meeting_of
+from sm90_verify.frontends.ptx.idle import WaysMeet, meeting_of
 from sm90_verify.frontends.ptx.instruction import Function, Guard, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.on_threads import members, must_meet
 from sm90_verify.frontends.ptx.operands import Indices, OperandReader, Undetermined, depends
 from sm90_verify.frontends.ptx.special import special
-from sm90_verify.frontends.ptx.spinning import comes_back, comes_to_line
+from sm90_verify.frontends.ptx.spinning import ComesBack, comes_back, comes_to_line
 from sm90_verify.frontends.ptx.state import Assumed, ClusterState, CtaState, Warp
 from sm90_verify.frontends.ptx.values import Unknown, Value
 from sm90_verify.spec.errors import Source, SpecError
@@ -46,9 +46,9 @@ class ClusterRun:
         self.handlers: dict[int, Handler] = {}
         self.meeting: dict[int, Callable[[Warp, Fragment], int] | None] = {}
         self.executed = self.threads = 0
-        self.meetings: dict[int, int | None] = {}
+        self.meetings: dict[int, WaysMeet | None] = {}
         self.been: tuple[Fragment | None, int, list[Value], int] = None, -1, [], 0
-        self.spinning: dict[int, bool] = {}
+        self.spinning: dict[int, ComesBack] = {}
         shape = Cluster(len(blocks), 1)
         for rank, block in enumerate(blocks):
             cta = CtaState(rank, block, shape.home(rank))
@@ -200,7 +200,7 @@ class ClusterRun:
             unknown = isinstance(value, Unknown) or (
                 isinstance(value, tuple) and any(isinstance(one, Unknown) for one in value)
             )
-            return self._same_way(self.code.blocks[fragment.block].last) if unknown else None
+            return self._same_way(warp, fragment, self.code.blocks[fragment.block].last) if unknown else None
         block = self.code.blocks[fragment.block]
         ways = self._block(self.code.function.code[block.last].target), block.next
         back = [comes_to_line(self.code, fragment, way, value.line, self._specials(warp, fragment)) for way in ways]
@@ -209,10 +209,14 @@ class ClusterRun:
         self.cluster.assumed.setdefault(Assumed(value.line, "others write what the loop around it waits for"))
         return ways[1] if back[0] else ways[0]
 
-    def _same_way(self, branch: int) -> int | None:
+    def _same_way(self, warp: Warp, fragment: Fragment, branch: int) -> int | None:
         if branch not in self.meetings:
             self.meetings[branch] = meeting_of(self.code, branch)
-        return self.meetings[branch]
+        found = self.meetings[branch]
+        if found is None:
+            return None
+        found.touches.note(warp, fragment, self.code.slots, sure=False)
+        return found.block
 
     def _specials(self, warp: Warp, fragment: Fragment) -> Specials:
         return lambda name: special(self.launch, self.addresses.static, warp, fragment, name)
@@ -284,11 +288,12 @@ class ClusterRun:
     def _spins(self, warp: Warp, fragment: Fragment, number: int) -> bool:
         found = self.spinning.get(number)
         if found is None:
-            what = comes_back(self.code, fragment, number, self._specials(warp, fragment))
-            found = self.spinning[number] = what.spins
-            if what.assumes:
-                self.cluster.assumed.setdefault(Assumed(self.code.function.code[number].line, what.assumes))
-        return found
+            found = self.spinning[number] = comes_back(self.code, fragment, number, self._specials(warp, fragment))
+            if found.assumes:
+                self.cluster.assumed.setdefault(Assumed(self.code.function.code[number].line, found.assumes))
+        for touch in found.touches if found.spins else ():
+            touch.note(warp, fragment, self.code.slots, sure=False)
+        return found.spins
 
 
 def execute(

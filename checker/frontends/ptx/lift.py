@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 from sm90_verify.frontends.ptx.beyond import beyond
 from sm90_verify.frontends.ptx.events import (
@@ -20,7 +22,7 @@ from sm90_verify.frontends.ptx.lanes import WHOLE_WARP, Class, classes_of, footp
 from sm90_verify.frontends.ptx.memory_map import MemoryMap, barriers_of, memory_map, ranges_of
 from sm90_verify.frontends.ptx.naming import Doing, names_of
 from sm90_verify.frontends.ptx.peeks import Peeks
-from sm90_verify.frontends.ptx.register_file import APART, RegisterFile, touching
+from sm90_verify.frontends.ptx.register_file import APART, RegisterFile, must_not_matter, touching
 from sm90_verify.frontends.ptx.state import CtaState, Warp
 from sm90_verify.frontends.ptx.write_part import PartOfRole, PartWriter, unsure
 from sm90_verify.spec.errors import Source, SpecError
@@ -45,7 +47,7 @@ class _Lift:
         self.cluster = Cluster(len(execution.cluster.ctas), 1)
         self.sources = [Source(self.code.path, one.line) for one in self.code.function.code]
         self.made: dict[op.Operation, op.Operation] = {}
-        self.peeks = Peeks(self.code, (number for number, spins in execution.spinning.items() if not spins))
+        self.peeks = Peeks(self.code, (number for number, one in execution.spinning.items() if not one.spins))
         self.footprints: dict[tuple[LanesAccessed, int], Ranges] = {}
         self.files: list[RegisterFile] = []
         self.unions: dict[tuple[Ranges, ...], Ranges] = {}
@@ -151,8 +153,16 @@ class _Lift:
             file = RegisterFile(self.code, program, cta.rank, APART * len(self.files))
             if any(isinstance(event.what, Multiplied) for event in part.events):
                 self.files.append(file)
-            nodes = tuple(self._nodes(part, file))
-            yield annotate(Program(program, me, nodes, role, home), checked=True, tick=self.tick)
+            write = partial(self._written, Program(program, me, (), role, home), part, file)
+            found = write(part.events)
+            must_not_matter(self.code, part.events, found, write)
+            yield found
+
+    def _written(
+        self, bare: Program, part: PartOfRole, registers: RegisterFile, events: tuple[LaneEvent, ...]
+    ) -> Program:
+        nodes = tuple(self._nodes(part._replace(events=events), registers.afresh()))
+        return annotate(replace(bare, nodes=nodes), checked=True, tick=self.tick)
 
     def _nodes(self, part: PartOfRole, registers: RegisterFile) -> Iterator[Node]:
         steps = list(PartWriter(self.code, self.launch, self.map, self.made, part, registers).operations())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sm90_verify.frontends.ptx.code import Code
@@ -16,9 +16,13 @@ from sm90_verify.frontends.ptx.events import (
     What,
 )
 from sm90_verify.frontends.ptx.operands import Undetermined
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.model.layout import Region
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.memory import Access, Proxy
+from sm90_verify.spec.ptx.own_accesses import own_faults
 
 APART = 1 << 32
 """Bytes from the registers of one program to those of the next: more than any has."""
@@ -37,6 +41,10 @@ class RegisterFile:
     base: int
     shapes: dict[RegisterRange, str] = field(default_factory=dict)
     begun: set[tuple[RegisterRange, RegisterRange | None]] = field(default_factory=set)
+
+    def afresh(self) -> RegisterFile:
+        """The same registers, before anything."""
+        return RegisterFile(self.code, self.program, self.rank, self.base)
 
     def _access(self, some: RegisterRange, *, write: bool, asynchronous: bool) -> Access:
         start, stop = self.base + some.start, self.base + some.stop
@@ -112,3 +120,41 @@ def _tells_apart(what: What) -> bool:
             return kind in ("mma_commit", "mma_wait")
         case _:
             return False
+
+
+def must_not_matter(
+    code: Code, events: Sequence[LaneEvent], program: Program, written: Callable[[tuple[LaneEvent, ...]], Program]
+) -> None:
+    """Raises Undetermined if it depends on a touch of which it is not known whether it happens what is wrong with the
+    registers of a program. written: the program of other events.
+    """
+    doubtful = [event for event in events if _is_doubtful(event)]
+    if not doubtful:
+        return
+    known = tuple(event for event in events if not _is_doubtful(event))
+    without, faults = _faults(written(known)), _faults(program)
+    if faults == without:
+        return
+    for one in doubtful:
+        if _faults(written(tuple(event for event in events if event is one or not _is_doubtful(event)))) != without:
+            what = (
+                f"{code.function.code[one.number].name}: whether it is executed is not known, and it touches registers"
+            )
+            raise Undetermined(
+                f"{what} of a wgmma: wait for it before, or put wgmma.fence behind", code.source(one.number)
+            )
+
+
+def _is_doubtful(event: LaneEvent) -> bool:
+    return isinstance(event.what, RegistersTouched) and not event.what.sure
+
+
+def _faults(program: Program) -> list[tuple[Source, str]]:
+    """What is wrong with registers, by line."""
+    return [
+        (node.source, property)
+        for node in program.nodes
+        for access in effects_of(node.operation).accesses
+        if access.space == "registers"
+        for property, _ in own_faults(program.name, access, node.held)
+    ]
