@@ -22,13 +22,10 @@ REGISTER_BYTES = 4
 
 
 class UsedRegisters(NamedTuple):
-    """Those of a wgmma.mma_async: into which it accumulates, and that hold the matrix A, if registers do. shape: as the
-    instruction says it.
-    """
+    """Those of a wgmma.mma_async: into which it accumulates, and that hold the matrix A, if registers do."""
 
     into: RegisterRange
     of_a: RegisterRange | None
-    shape: str
 
 
 class RegisterTouch(NamedTuple):
@@ -86,40 +83,31 @@ def _guarded(one: RegisterTouch, fragment: Fragment, slots: Mapping[int, int]) -
 
 def wgmma_registers(function: Function) -> WgmmaRegisters:
     """Those of a function. What is not executed counts as well."""
-    operands: dict[tuple[int, ...], bool] = {}
-    multiplying: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
+    shapes: dict[tuple[int, ...], dict[str, None]] = {}
+    multiplying: list[tuple[int, str, tuple[int, ...], tuple[int, ...]]] = []
     for number, one in enumerate(function.code):
-        if _multiplies(one):
-            into, of_a = _vector(one, 0), _vector(one, 1)
-            if not into:
-                continue
-            multiplying.append((number, into, of_a))
-            operands[into] = True
-            if of_a:
-                operands.setdefault(of_a, False)
+        into = _vector(one, 0) if _multiplies(one) else ()
+        if into:
+            shape = next((word for word in one.modifiers if word.startswith("m64n")), "")
+            multiplying.append((number, shape, into, _vector(one, 1)))
+            shapes.setdefault(into, {})[shape] = None
+    operands = dict.fromkeys(one for _, _, *some in multiplying for one in some if one)
     if not operands:
         return WgmmaRegisters()
-    sets: list[RegisterRange] = []
-    place: dict[int, RegisterRange] = {}
-    whole: dict[tuple[int, ...], RegisterRange | None] = {}
-    counts = {True: 0, False: 0}
+    placing = _Placing()
     for some in _connected(tuple(operands)):
-        accumulates = any(operands[one] for one in some)
-        name = f"{'accumulator' if accumulates else 'matrix_a'}[{counts[accumulates]}]"
-        counts[accumulates] += 1
-        sets.append(_placed(name, sets[-1].stop if sets else 0, some, place, whole))
+        placing.place(some, {one: tuple(shapes[one]) for one in some if one in shapes})
     used: dict[int, UsedRegisters | None] = {}
-    for number, into, of_a in multiplying:
-        target, source = whole[into], whole[of_a] if of_a else None
-        known = target is not None and (not of_a or source is not None)
-        shape = next((word for word in function.code[number].modifiers if word.startswith("m64n")), "")
-        used[number] = UsedRegisters(target, source, shape) if known and target is not None else None
+    for number, shape, into, of_a in multiplying:
+        target, source = placing.accumulators.get((into, shape)), placing.fragments.get(of_a)
+        unknown = target is None or (of_a and source is None)
+        used[number] = None if target is None or unknown else UsedRegisters(target, source)
     touches = {
         number: found
         for number, one in enumerate(function.code)
-        if not _multiplies(one) and (found := tuple(_touched(number, one, place)))
+        if not _multiplies(one) and (found := tuple(_touched(number, one, placing.of)))
     }
-    return WgmmaRegisters(tuple(sets), used, touches)
+    return WgmmaRegisters(tuple(placing.sets), used, touches)
 
 
 def _multiplies(one: PtxInstruction) -> bool:
@@ -148,33 +136,48 @@ def _connected(operands: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]
     return [some for _, some in groups]
 
 
-def _placed(
-    name: str,
-    start: int,
-    operands: Sequence[tuple[int, ...]],
-    place: dict[int, RegisterRange],
-    whole: dict[tuple[int, ...], RegisterRange | None],
-) -> RegisterRange:
-    """Gives the registers of a set places side by side, those of the small operands first; from `start` on."""
-    order = dict.fromkeys(register for one in sorted(operands, key=len) for register in one)
-    alike: dict[tuple[bool, ...], list[int]] = {}
-    members = [frozenset(one) for one in operands]
-    for register in order:
-        alike.setdefault(tuple(register in one for one in members), []).append(register)
-    at = start
-    where: dict[int, int] = {}
-    for some in alike.values():
-        piece = RegisterRange(name, at, at + len(some) * REGISTER_BYTES)
-        for register in some:
-            place[register] = piece
-            where[register] = at
-            at += REGISTER_BYTES
-    for one in operands:
-        places = [where[register] for register in one]
-        first, last = min(places), max(places) + REGISTER_BYTES
-        together = last - first == len(one) * REGISTER_BYTES
-        whole[one] = RegisterRange(name, first, last) if together else None
-    return RegisterRange(name, start, at)
+@dataclass
+class _Placing:
+    """of: by register, where it and those lie that the same wgmmas name. accumulators: by registers and shape, and
+    fragments: by registers, where those of an operand lie.
+    """
+
+    sets: list[RegisterRange] = field(default_factory=list)
+    of: dict[int, RegisterRange] = field(default_factory=dict)
+    accumulators: dict[tuple[tuple[int, ...], str], RegisterRange] = field(default_factory=dict)
+    fragments: dict[tuple[int, ...], RegisterRange] = field(default_factory=dict)
+
+    def place(self, operands: Sequence[tuple[int, ...]], shapes: Mapping[tuple[int, ...], tuple[str, ...]]) -> None:
+        """Gives the registers of a set places side by side, those of the small operands first. shapes: of those
+        operands that are accumulators. Accumulators that overlap in part get no place.
+        """
+        before = sum(1 for one in self.sets if one.name.startswith("accumulator") == bool(shapes))
+        name = f"{'accumulator' if shapes else 'matrix_a'}[{before}]"
+        start = at = self.sets[-1].stop if self.sets else 0
+        order = dict.fromkeys(register for one in sorted(operands, key=len) for register in one)
+        alike: dict[tuple[bool, ...], list[int]] = {}
+        members = [frozenset(one) for one in operands]
+        for register in order:
+            alike.setdefault(tuple(register in one for one in members), []).append(register)
+        where: dict[int, int] = {}
+        for some in alike.values():
+            piece = RegisterRange(name, at, at + len(some) * REGISTER_BYTES)
+            for register in some:
+                self.of[register], where[register] = piece, at
+                at += REGISTER_BYTES
+        end = at
+        for one in operands:
+            places = [where[register] for register in one]
+            first, last = min(places), max(places) + REGISTER_BYTES
+            if last - first != len(one) * REGISTER_BYTES:
+                continue
+            self.fragments[one] = RegisterRange(name, first, last)
+            for number, shape in enumerate(shapes.get(one, ())):
+                # ranges of two shapes differ, since wgmmas of two shapes are not ordered by themselves
+                if len(shapes) == 1 and (last == at or not number):
+                    self.accumulators[one, shape] = RegisterRange(name, first, last + number)
+                    end = max(end, last + number)
+        self.sets.append(RegisterRange(name, start, end))
 
 
 def _touched(number: int, one: PtxInstruction, place: Mapping[int, RegisterRange]) -> Iterator[RegisterTouch]:

@@ -30,16 +30,14 @@ APART = 1 << 32
 
 @dataclass
 class RegisterFile:
-    """program: whose it is. rank: of its CTA; base: the place of its first register. shapes: of the last wgmma that
-    accumulates in registers since wgmma.fence. begun: what wgmmas use since the last touch, fence, commit or wait: one
-    more that uses the same changes nothing.
+    """program: whose it is. rank: of its CTA; base: the place of its first register. begun: what wgmmas use since the
+    last touch, fence, commit or wait: one more that uses the same changes nothing.
     """
 
     code: Code
     program: str
     rank: int
     base: int
-    shapes: dict[RegisterRange, str] = field(default_factory=dict)
     begun: set[tuple[RegisterRange, RegisterRange | None]] = field(default_factory=set)
 
     def afresh(self) -> RegisterFile:
@@ -61,9 +59,8 @@ class RegisterFile:
         """The wgmma.mma_async of this number, which reads these bytes of shared memory. Raises Undetermined."""
         used = self.code.wgmma.used[number]
         if used is None:
-            raise self._open(number, "its registers overlap those of other wgmmas in part")
-        if self.shapes.setdefault(used.into, used.shape) != used.shape:
-            raise self._open(number, "its accumulator is that of a wgmma of another shape, without wgmma.fence between")
+            what = "other wgmmas have a part of its registers, and that is not followed"
+            raise Undetermined(f"{self.code.function.code[number].name}: {what}", self.code.source(number))
         key = used.into, used.of_a
         if key in self.begun:
             return op.Touch("mma", reads, (None,) * len(reads))
@@ -73,16 +70,10 @@ class RegisterFile:
         into = self._access(used.into, write=True, asynchronous=True)
         return op.Touch("mma", reads, (None,) * len(reads), into=into)
 
-    def _open(self, number: int, why: str) -> Undetermined:
-        return Undetermined(f"{self.code.function.code[number].name}: {why}", self.code.source(number))
-
     def passed(self, what: Fenced | Grouped) -> None:
         """A fence, a commit or a wait."""
-        if isinstance(what, Grouped):
+        if _tells_apart(what):
             self.begun.clear()
-        elif what.kind == "wgmma":
-            self.begun.clear()
-            self.shapes.clear()
 
     def regions(self) -> Iterator[Region]:
         """Where they lie."""
