@@ -61,11 +61,11 @@ class TouchStep:
     def note(self, warp: Warp, fragment: Fragment, slots: Mapping[int, int], *, sure: bool = True) -> None:
         """The events of these lanes. sure: they come here in any case."""
         for one in self.touches:
-            mask = fragment.mask
+            mask, known = fragment.mask, sure
             if one.guard is not None and sure:
-                mask, sure = _guarded(one, fragment, slots)
+                mask, known = _guarded(one, fragment, slots)
             if mask:
-                warp.events.append(LaneEvent(one.number, mask, one.what if sure else one.what._replace(sure=False)))
+                warp.events.append(LaneEvent(one.number, mask, one.what if known else one.what._replace(sure=False)))
 
 
 def _guarded(one: RegisterTouch, fragment: Fragment, slots: Mapping[int, int]) -> tuple[int, bool]:

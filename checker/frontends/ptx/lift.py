@@ -22,7 +22,7 @@ from sm90_verify.frontends.ptx.lanes import WHOLE_WARP, Class, classes_of, footp
 from sm90_verify.frontends.ptx.memory_map import MemoryMap, barriers_of, memory_map, ranges_of
 from sm90_verify.frontends.ptx.naming import Doing, names_of
 from sm90_verify.frontends.ptx.peeks import Peeks
-from sm90_verify.frontends.ptx.register_file import APART, RegisterFile, must_not_matter, touching
+from sm90_verify.frontends.ptx.register_file import APART, RegisterFile, settled, touching
 from sm90_verify.frontends.ptx.state import CtaState, Warp
 from sm90_verify.frontends.ptx.write_part import PartOfRole, PartWriter, unsure
 from sm90_verify.spec.errors import Source, SpecError
@@ -154,9 +154,7 @@ class _Lift:
             if any(isinstance(event.what, Multiplied) for event in part.events):
                 self.files.append(file)
             write = partial(self._written, Program(program, me, (), role, home), part, file)
-            found = write(part.events)
-            must_not_matter(self.code, part.events, found, write)
-            yield found
+            yield settled(self.code, part.events, write)
 
     def _written(
         self, bare: Program, part: PartOfRole, registers: RegisterFile, events: tuple[LaneEvent, ...]

@@ -16,7 +16,6 @@ from sm90_verify.frontends.ptx.events import (
     What,
 )
 from sm90_verify.frontends.ptx.operands import Undetermined
-from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.model.layout import Region
 from sm90_verify.spec.ptx import operations as op
@@ -113,39 +112,37 @@ def _tells_apart(what: What) -> bool:
             return False
 
 
-def must_not_matter(
-    code: Code, events: Sequence[LaneEvent], program: Program, written: Callable[[tuple[LaneEvent, ...]], Program]
-) -> None:
-    """Raises Undetermined if it depends on a touch of which it is not known whether it happens what is wrong with the
-    registers of a program. written: the program of other events.
+def settled(code: Code, events: Sequence[LaneEvent], written: Callable[[tuple[LaneEvent, ...]], Program]) -> Program:
+    """The program of these events. Touches of which it is not known whether they happen are left out if something is
+    wrong with its registers anyway. Raises Undetermined if it depends on them whether anything is. written: the program
+    of some events.
     """
+    program = written(tuple(events))
     doubtful = [event for event in events if _is_doubtful(event)]
-    if not doubtful:
-        return
-    known = tuple(event for event in events if not _is_doubtful(event))
-    without, faults = _faults(written(known)), _faults(program)
-    if faults == without:
-        return
-    for one in doubtful:
-        if _faults(written(tuple(event for event in events if event is one or not _is_doubtful(event)))) != without:
-            what = (
-                f"{code.function.code[one.number].name}: whether it is executed is not known, and it touches registers"
-            )
-            raise Undetermined(
-                f"{what} of a wgmma: wait for it before, or put wgmma.fence behind", code.source(one.number)
-            )
+    if not doubtful or not _is_faulty(program):
+        return program
+    without = written(tuple(event for event in events if not _is_doubtful(event)))
+    if _is_faulty(without):
+        return without
+    one = next(
+        one
+        for one in reversed(doubtful)
+        if one is doubtful[0] or _is_faulty(written(tuple(e for e in events if e is one or not _is_doubtful(e))))
+    )
+    what = f"{code.function.code[one.number].name}: whether it is executed is not known, and it touches registers"
+    raise Undetermined(f"{what} of a wgmma: wait for it before, or put wgmma.fence behind", code.source(one.number))
 
 
 def _is_doubtful(event: LaneEvent) -> bool:
     return isinstance(event.what, RegistersTouched) and not event.what.sure
 
 
-def _faults(program: Program) -> list[tuple[Source, str]]:
-    """What is wrong with registers, by line."""
-    return [
-        (node.source, property)
+def _is_faulty(program: Program) -> bool:
+    """Something is wrong with registers."""
+    return any(
+        True
         for node in program.nodes
         for access in effects_of(node.operation).accesses
         if access.space == "registers"
-        for property, _ in own_faults(program.name, access, node.held)
-    ]
+        for _ in own_faults(program.name, access, node.held)
+    )
