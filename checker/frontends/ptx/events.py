@@ -222,6 +222,12 @@ class LanesMet(NamedTuple):
     members: int = 0
 
 
+class LanesParted(NamedTuple):
+    """Lanes execute an instruction that others must execute with them, and those never come; others: what they do."""
+
+    others: str
+
+
 class RegistersSet(NamedTuple):
     """setmaxnreg"""
 
@@ -259,6 +265,7 @@ What: TypeAlias = (
     | ClusterArrived
     | ClusterWaited
     | LanesMet
+    | LanesParted
     | RegistersSet
     | Depended
 )
@@ -270,3 +277,16 @@ class LaneEvent(NamedTuple):
     number: int
     mask: int
     what: What
+
+
+def is_of_wgmma(what: What) -> bool:
+    """A wgmma, its fence, commit or wait."""
+    match what:
+        case Multiplied():
+            return True
+        case Fenced(kind):
+            return kind == "wgmma"
+        case Grouped(kind):
+            return kind in ("mma_commit", "mma_wait")
+        case _:
+            return False

@@ -15,6 +15,7 @@ from sm90_verify.frontends.ptx.events import (
     Peeked,
     RegistersTouched,
     What,
+    is_of_wgmma,
 )
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
@@ -98,9 +99,7 @@ class _Lift:
         """By role: what each of its parts did. A role is a warp, or the four of a warpgroup that executes wgmma."""
         found: list[tuple[CtaState, str, Sequence[Warp], list[PartOfRole]]] = []
         for cta in self.execution.cluster.ctas:
-            multiplying = {
-                warp.number // 4 for warp in cta.warps if any(isinstance(one.what, Multiplied) for one in warp.events)
-            }
+            multiplying = {warp.number // 4 for warp in cta.warps if any(is_of_wgmma(one.what) for one in warp.events)}
             groups: dict[str, list[Warp]] = {}
             for warp in cta.warps:
                 group = warp.number // 4

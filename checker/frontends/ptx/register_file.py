@@ -13,7 +13,7 @@ from sm90_verify.frontends.ptx.events import (
     Multiplied,
     RegisterRange,
     RegistersTouched,
-    What,
+    is_of_wgmma,
 )
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.spec.model.kernel import Program
@@ -71,7 +71,7 @@ class RegisterFile:
 
     def passed(self, what: Fenced | Grouped) -> None:
         """A fence, a commit or a wait."""
-        if _tells_apart(what):
+        if is_of_wgmma(what):
             self.begun.clear()
 
     def regions(self) -> Iterator[Region]:
@@ -94,22 +94,9 @@ def touching(events: Sequence[tuple[int, LaneEvent]]) -> Iterator[LaneEvent]:
             if not multiplies or (what.registers, True) in known or (what.registers, what.sure) in known:
                 continue
             known.add((what.registers, what.sure))
-        elif _tells_apart(what):
+        elif is_of_wgmma(what):
             known.clear()
         yield event
-
-
-def _tells_apart(what: What) -> bool:
-    """A touch before it may be right, and one after it wrong, or the other way round."""
-    match what:
-        case Multiplied():
-            return True
-        case Fenced(kind):
-            return kind == "wgmma"
-        case Grouped(kind):
-            return kind in ("mma_commit", "mma_wait")
-        case _:
-            return False
 
 
 def settled(code: Code, events: Sequence[LaneEvent], written: Callable[[tuple[LaneEvent, ...]], Program]) -> Program:

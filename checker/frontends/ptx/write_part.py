@@ -24,6 +24,7 @@ from sm90_verify.frontends.ptx.events import (
     LaneEvent,
     LanesAccessed,
     LanesMet,
+    LanesParted,
     MapFenced,
     MemoryFenced,
     Multiplied,
@@ -164,6 +165,8 @@ class PartWriter:
                 return op.ClusterWait(), 0
             case LanesMet(orders):
                 return self._lanes(event, orders=orders), 0
+            case LanesParted(others):
+                return op.Parted(self.code.function.code[event.number].name, others), 0
             case RegistersSet(registers, kind):
                 return op.Setmaxnreg(registers, kind), 0
             case Depended(kind):
