@@ -109,6 +109,7 @@ def test_lanes_that_have_exited_need_not_come_to_syncthreads_and_that_is_said(tm
 
 OPEN = [
     pytest.param(HALF + apart("barrier.sync 0;", "barrier.sync 0;"), "wait at barrier.sync for others", id="barrier"),
+    pytest.param(HALF + apart("barrier.sync 1, 64;", "bar.sync 0;"), "let all lanes come to one of them", id="loose"),
     pytest.param(HALF + "\t@%p0 ret;\n\tbar.sync 1, 64;\n", "have exited, and whole warps count", id="a count"),
     pytest.param(HALF + only("barrier.sync 1, 64;"), "have exited, and whole warps count", id="barrier of some"),
     pytest.param(
