@@ -158,6 +158,7 @@ MEANINGS: list[tuple[op.Operation, Effects, str]] = [
     (op.ClusterWait(), Effects(), "other"),
     (op.Choose("which", ("a", "b")), Effects(answers=(0, 1)), "choice"),
     (op.Setmaxnreg(40, "dec"), Effects(), "registers"),
+    (op.Parted("bar.sync", "others have exited"), Effects(), "local"),
     (op.Arrive("full", sem="relaxed", scope="cta"), Effects(orders="relaxed"), "arrive"),
     *((op.Arrive("full", scope=scope), Effects(orders="release"), "arrive") for scope in WIDER),
     *((op.Wait("full", 0, sem="relaxed", scope=scope), Effects(), "wait") for scope in WIDER),

@@ -74,20 +74,20 @@ def found(pipeline: Pipeline) -> set[str]:
     ("does", "properties"),
     [
         # 9.7.15.7.3: nobody accesses the accumulator, or A in registers, before the group has been waited for
-        ("fmr0", {"race"}),
-        ("fmw0", {"race"}),
+        ("fmr0", {"register-hazard"}),
+        ("fmw0", {"register-hazard"}),
         ("fm0r", set()),
-        ("fmm1r0", {"race"}),
-        ("fum1r0", {"race"}),
+        ("fmm1r0", {"register-hazard"}),
+        ("fum1r0", {"register-hazard"}),
         ("fuc0r", set()),
-        ("fu0r", {"race"}),
-        ("fWfaW0", {"race"}),
-        ("fWfaR0", {"race"}),
+        ("fu0r", {"register-hazard"}),
+        ("fWfaW0", {"register-hazard"}),
+        ("fWfaR0", {"register-hazard"}),
         ("fWfa0W", set()),
-        ("fWfar0", {"race"}),
+        ("fWfar0", {"register-hazard"}),
         ("fmb1r0", set()),
-        ("fmA0", {"race", "register-hazard"}),
-        ("fmfA0", {"race"}),
+        ("fmA0", {"register-hazard"}),
+        ("fmfA0", {"register-hazard"}),
         # .1: wgmma.fence before the first wgmma
         ("m0", {"register-hazard"}),
         ("fm0m0", set()),
@@ -104,7 +104,7 @@ def found(pipeline: Pipeline) -> set[str]:
         ("fm0fA0", set()),
         # .1: but accumulators of the same shape are ordered from one wgmma to the next
         ("fmmm0r", set()),
-        ("fmh0", {"race", "register-hazard"}),
+        ("fmh0", {"register-hazard"}),
         ("fm0h0", {"register-hazard"}),
         ("fm0fh0", set()),
         ("Wfao0", set()),
@@ -216,7 +216,7 @@ def test_the_sentences_name_the_group_and_the_fence() -> None:
     mma = op.Touch("mma", (), (), True, as_write(acc, "async"))
     held = IDLE.after(op.Fence("wgmma")).after(mma)
     ((property, because),) = own_faults("math", acc, held)
-    assert property == "race" and "the ordinary read of acc" in because and "no wgmma.wait_group" in because
+    assert property == "register-hazard" and "the ordinary read of acc" in because and "no wgmma.wait_group" in because
     assert [one for one, _ in own_faults("math", as_write(acc, "async"), IDLE)] == ["register-hazard"]
     read = IDLE.after(op.Fence("wgmma")).after(op.Touch("read", (acc,), (None,)))
     ((property, because),) = own_faults("math", as_read(acc, "async"), read)

@@ -30,6 +30,7 @@ def itself(operation: op.Operation, effects: Effects) -> Effects:
         "signal": op.Signal,
         "waits": op.Wait,
         "meets": op.Meeting,
+        "parted": op.Parted,
         "chooses": op.Choose,
         "finds": op.Find,
         "word": op.OnWord,

@@ -75,9 +75,9 @@ TOLD = Model(TellsBothCtas, {})
     ("model", "words", "property"),
     [
         (SCORES, ("drop", "wgmma.fence"), "register-hazard"),
-        (SCORES, ("drop", "wait_group"), "race"),
-        (Model(TwoAccumulators, {}), ("buffer", "other -> one for the accumulator"), "race"),
-        (Model(TwoAccumulators, {}), ("pending", "0 -> 1"), "race"),
+        (SCORES, ("drop", "wait_group"), "register-hazard"),
+        (Model(TwoAccumulators, {}), ("buffer", "other -> one for the accumulator"), "register-hazard"),
+        (Model(TwoAccumulators, {}), ("pending", "0 -> 1"), "register-hazard"),
         (FENCED, ("drop", "cp.async.wait_group"), "race"),
         (FENCED, ("pending", "0 -> 1"), "race"),
         (FENCED, ("drop", "fence.proxy.async"), "missing-fence"),

@@ -92,12 +92,12 @@ MISTAKES = (
     attention(
         "S is read in flight",
         put("yield self.mma_wait(1)", "yield self.mma_wait(2)"),
-        finds=("race", "self.s[0].read()"),
+        finds=("register-hazard", "self.s[0].read()"),
     ),
     attention(
         "P is written in flight",
         insert("yield self.p[0].write()", before="yield self.mma_wait(0)", after="yield self.s[0].read()"),
-        finds=("race", "self.p[0].write()"),
+        finds=("register-hazard", "self.p[0].write()"),
     ),
     attention(
         "no wgmma.fence",

@@ -36,6 +36,7 @@ from sm90_verify.made_of import LeftOut
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result, worst
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.kernel import Kernel
+from sm90_verify.spec.ptx.needs import TOGETHER
 
 TRACE_SECONDS = 1.0
 """For a shorter schedule of a violation, unless it is asked otherwise."""
@@ -215,7 +216,8 @@ def _of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> 
         progress=asked.progress,
         trace_seconds=asked.trace_seconds,
     )
-    return result if stuck is None else _of_a_hang(result, stuck)
+    result = result if stuck is None else _of_a_hang(result, stuck)
+    return _of_parted(result) if case.execution.parted else result
 
 
 def _of_a_hang(result: Result, stuck: Source) -> Result:
@@ -228,6 +230,19 @@ def _of_a_hang(result: Result, stuck: Source) -> Result:
         if finding.verdict == VIOLATED and finding.id != "arrival-count"
         else replace(finding, verdict=UNDETERMINED, trace=None, note=note)
         for finding in result.findings
+    )
+    return replace(result, findings=findings)
+
+
+def _of_parted(result: Result) -> Result:
+    """The result on a kernel of which threads execute alone what others must execute with them: no more than that is
+    known of it.
+    """
+    parted = any(one.id == TOGETHER.property and one.verdict == VIOLATED for one in result.findings)
+    note = "threads do not execute together what they must, and what follows is undefined"
+    findings = tuple(
+        one if one.id == TOGETHER.property and parted else replace(one, verdict=UNDETERMINED, trace=None, note=note)
+        for one in result.findings
     )
     return replace(result, findings=findings)
 

@@ -1,8 +1,7 @@
 """What a kernel synchronises more than it has to: operations without which the proof still holds.
 
 Each line is tried alone, then line after line is left out as long as the proof holds without all of them. The kernel is
-one of straight programs, as those of a launch are: what it proves is about that launch. wgmma.fence and the waits for
-wgmmas are not tried, as registers, for which they are there, are not followed in PTX.
+one of straight programs, as those of a launch are: what it proves is about that launch.
 """
 
 from __future__ import annotations
@@ -87,9 +86,8 @@ def _key(program: Program, node: Node) -> Hashable | None:
             return str(meeting_of(program, node.operation)).removeprefix(program.home).removeprefix(program.peers)
         return None if effects.orders == "relaxed" else node.source
     if effects.ends is not None:
-        return node.source if effects.ends.groups != "mma" and effects.ends.pending < MMA_GROUPS - 1 else None
-    fences = effects.shows and "registers" not in effects.shows and not effects.begins
-    return node.source if fences else None
+        return node.source if effects.ends.pending < MMA_GROUPS - 1 else None
+    return node.source if effects.shows and not effects.begins else None
 
 
 def without(kernel: Kernel, keys: set[Hashable]) -> Kernel:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.layout import REGISTERS
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.model.layout import Region
+from sm90_verify.spec.ptx.memory import Space
 from sm90_verify.spec.ptx.operations import Arrive, Inval
 
 
@@ -27,6 +29,7 @@ class DeclaredRing:
     stride: int
     shares: tuple[str, ...] = ()
     arrivals: int | None = None
+    space: Space = "shared"
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -42,6 +45,8 @@ class DeclaredRing:
             return f"{self.name} = barrier({slots}{made}address={self.start:#x})"
         apart = f"stride={self.stride}, " if self.slots > 1 and self.stride != self.bytes else ""
         shares = f", shares={self.shares!r}" if self.shares else ""
+        if self.space == "registers":
+            return f'{self.name} = tile(bytes={self.bytes}, {slots}address={self.start:#x}, space="registers")'
         return f"{self.name} = tile(bytes={self.bytes}, {slots}{apart}address={self.start:#x}{shares})"
 
 
@@ -68,26 +73,27 @@ class Declared:
 
 
 def declared(kernel: Kernel) -> Declared:
-    """What the class declares. Raises SpecError for memory that is not shared memory of a CTA."""
+    """What the class declares. Raises SpecError for what is neither shared memory of a CTA nor registers."""
     layout = kernel.layout
     found: dict[str, dict[int, list[Region]]] = {}
     for region in layout.regions:
-        if region.space != "shared" or region.object in layout.words:
-            raise SpecError(
-                f"{region.object} lies in {region.space} memory, or is a word: only shared buffers are written"
-            )
-        array, slot = _array(region.object.removeprefix(kernel.launch.home(region.cta)))
+        if region.space == "global" or region.object in layout.words:
+            raise SpecError(f"{region.object} is global memory or a word: that no front end makes")
+        owned = region.space == "registers"
+        name = region.object.removeprefix(f"{region.owner}." if owned else kernel.launch.home(region.cta))
+        array, slot = _array(name)
         found.setdefault(array, {}).setdefault(slot, []).append(region)
     rings: list[DeclaredRing] = []
     slots: dict[str, Slot] = {}
     barriers = set(layout.barriers)
     ordered = sorted(found.items(), key=lambda one: next(iter(one[1].values()))[0].declaration not in barriers)
     names: set[str] = set()
-    for array, some in ordered:
-        for ring, members in _rings(array, some, barriers, layout.arrivals, names):
+    for array, by_slot in ordered:
+        for ring, members in _rings(array, by_slot, barriers, layout.arrivals, names):
             rings.append(ring)
             for slot, region in members:
-                slots[region.object] = Slot(ring, slot, region.cta, ring.start + slot * ring.stride)
+                place = ring.start + slot * ring.stride
+                slots[region.object] = Slot(ring, slot, region.cta, place + region.start // REGISTERS * REGISTERS)
     operations = [node.operation for program in kernel.programs for node in program.nodes]
     far = {slots[one.barrier].ring.name for one in operations if isinstance(one, Arrive) and one.cta >= 0}
     anew = {one.barrier for one in operations if isinstance(one, Inval)}
@@ -111,25 +117,33 @@ def _rings(
 ) -> Iterator[tuple[DeclaredRing, list[Member]]]:
     """The slots as one ring where they lie at even distances, else each by itself."""
     places = [
-        (slot, min(r.start for r in some), max(r.stop for r in some), some) for slot, some in sorted(by_slot.items())
+        (slot, min(map(_first, some)), max(_first(r) + r.stop - r.start for r in some), some)
+        for slot, some in sorted(by_slot.items())
     ]
     counts = {arrivals.get(region.object) for _, _, _, some in places for region in some}
     size = max(stop - start for _, start, stop, _ in places)
     strides = {second[1] - first[1] for first, second in pairwise(places)}
-    is_barrier = places[0][3][0].declaration in barriers
+    is_barrier, space = places[0][3][0].declaration in barriers, places[0][3][0].space
     even = [slot for slot, _, _, _ in places] == list(range(len(places))) and len(strides) < 2 and len(counts) == 1
     whole = all(stop - start == size for _, start, stop, _ in places) and min(strides, default=size) >= size
     if even and whole and (not is_barrier or strides <= {size}):
         stride = strides.pop() if strides else size
-        ring = DeclaredRing(_name(array, names), is_barrier, len(places), places[0][1], size, stride, (), counts.pop())
+        ring = DeclaredRing(
+            _name(array, names), is_barrier, len(places), places[0][1], size, stride, (), counts.pop(), space
+        )
         yield ring, [(slot, region) for slot, _, _, some in places for region in some]
         return
     for slot, start, stop, some in places:
         count = next((arrivals[region.object] for region in some if region.object in arrivals), None)
         alone = DeclaredRing(
-            _name(f"{array}_{slot}", names), is_barrier, 1, start, stop - start, stop - start, (), count
+            _name(f"{array}_{slot}", names), is_barrier, 1, start, stop - start, stop - start, (), count, space
         )
         yield alone, [(0, region) for region in some]
+
+
+def _first(region: Region) -> int:
+    """Its first byte; of registers, among those of its program."""
+    return region.start % REGISTERS
 
 
 def _name(array: str, names: set[str]) -> str:
@@ -145,7 +159,7 @@ def _sharing(rings: Iterable[DeclaredRing]) -> Iterator[DeclaredRing]:
     found = list(rings)
     shares: dict[str, list[str]] = {one.name: [] for one in found}
     for one, other in combinations(found, 2):
-        if any(a < d and c < b for a, b in one.ranges for c, d in other.ranges):
+        if one.space == other.space and any(a < d and c < b for a, b in one.ranges for c, d in other.ranges):
             shares[other.name].append(one.name)
     for one in found:
         yield DeclaredRing(**{**vars(one), "shares": tuple(shares[one.name])}) if shares[one.name] else one

@@ -150,7 +150,7 @@ class SentenceWriter:
                 self._plain("self.grid_wait()" if kind == "wait" else "self.launch_dependents()")
             case op.Find() | op.MapFence() | op.CopyMap() | op.Choose() | op.CtaStart() | op.Store() | op.CpAsync():
                 raise self._unsaid(operation, node)
-            case op.WordLoad() | op.WordStore() | op.Atom() | op.Spin():
+            case op.Parted() | op.WordLoad() | op.WordStore() | op.Atom() | op.Spin():
                 raise self._unsaid(operation, node)
             case _:
                 assert_never(operation)
@@ -254,6 +254,9 @@ class SentenceWriter:
         self._tiles(touch.accesses)
         first = touch.accesses[0]
         if touch.kind == "mma":
+            if touch.into is not None:
+                self._text(", into=")
+                self._tile(touch.into)
             self._text("" if touch.commit else ", commit=False")
         elif first.strong is not None:
             self._text(f", scope={first.strong.scope!r}")

@@ -77,7 +77,7 @@ def by_some(operation: Executed, threads: int) -> tuple[bool, bool]:
             return False, False
         case op.NamedSync() | op.CtaSync() | op.WarpSync() | op.ClusterArrive() | op.ClusterWait():
             return False, False
-        case op.Setmaxnreg() | op.Choose() | op.CtaStart():
+        case op.Setmaxnreg() | op.Choose() | op.CtaStart() | op.Parted():
             return False, False
         case _:
             assert_never(operation)
@@ -159,7 +159,7 @@ class Instructions:
                 alone = operation.kind == "wait" and not places.launch.grid_of(program.me.number)
                 code = "grid_wait" if operation.kind == "wait" else "launch_dependents"
                 yield Instruction("nothing" if alone else code, index)
-            case op.Setmaxnreg() | op.CtaStart():
+            case op.Setmaxnreg() | op.CtaStart() | op.Parted():
                 yield Instruction("nothing", index)
             case op.WarpSync():
                 yield self.meet(index, program.role, places.parts[program.role])

@@ -73,14 +73,14 @@ _TEXTS = {
         "Write, fence.proxy.async by every writer, barrier, then the TMA store or WGMMA; or barrier, then fence.",
     ),
     "register-hazard": (
-        "A wgmma uses registers that its warpgroup has accessed before, without a wgmma.fence in between.",
+        "Registers of a wgmma are accessed while it may still use them, or before it without a wgmma.fence in between.",
         "A wgmma reads and writes its accumulator, and the matrix A if that is in registers, asynchronously. "
-        "wgmma.fence orders ordinary accesses to these registers before it; one has to come before the first wgmma, "
-        "too. Only wgmmas that accumulate in the same registers are ordered by themselves. (Registers that are touched "
-        "before wgmma.wait_group has waited for the wgmma are a race.)",
+        "Until wgmma.wait_group has waited for its group, nothing else may access them, not even to read or to move "
+        "them. wgmma.fence orders ordinary accesses to these registers before it; one has to come before the first "
+        "wgmma, too. Only wgmmas of one shape that accumulate in the same registers are ordered by themselves.",
         "PTX ISA 9.7.15.7.1 (wgmma.fence), 9.7.15.7.3 (wgmma.wait_group)",
         "Execute wgmma.fence (warpgroup_arrive in CUTLASS) after the last ordinary access to the registers and before "
-        "the wgmma.",
+        "the wgmma, and wgmma.wait_group (warpgroup_wait) before the next access.",
     ),
     "exit-hazard": (
         "A CTA can finish while something still targets its shared memory; with strict, also while a store of its own "

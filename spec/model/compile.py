@@ -269,7 +269,7 @@ class _Compiler:
             ways = [self.signals.trigger(role, node.operation)]
         else:
             ways = [Way(TRUE, ())]
-        illegal = (*self.unmet.by_signals(program, effects.signals), *self.unmet.by_copies(program, node))
+        illegal = (*self.unmet.by_threads(program, effects), *self.unmet.by_copies(program, node))
         shown = (*fences(self.v.bare, program, node), *self._edits(program, node))
         updates = (*starts(self.v, effects), *triggers(self.v, effects), *writes(self.v, effects), *shown)
         return [

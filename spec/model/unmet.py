@@ -28,7 +28,7 @@ from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.weaker import reads_its_own
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Copies
-from sm90_verify.spec.ptx.effects import effects_of
+from sm90_verify.spec.ptx.effects import Effects, effects_of
 from sm90_verify.spec.ptx.expr import TRUE, Expr, any_of, is_false
 from sm90_verify.spec.ptx.groups import IDLE
 from sm90_verify.spec.ptx.limits import WARP
@@ -43,6 +43,7 @@ from sm90_verify.spec.ptx.needs import (
     SHOWN_TO_COPIES,
     SHOWN_TO_CTAS,
     THERE,
+    TOGETHER,
     TRIGGER_FOLLOWED,
     TRIGGERED,
 )
@@ -77,9 +78,11 @@ class Unmet:
         self._not_shown: dict[tuple[str, str, bool], Expr] = {}
         self.unfollowed = () if causality is None or not fences else tuple(dict.fromkeys(late_ones))
 
-    def by_signals(self, program: Program, signals: Iterable[op.Signal]) -> Iterator[Illegal]:
-        """What an operation on barriers of other CTAs must not meet."""
-        for signal in signals:
+    def by_threads(self, program: Program, effects: Effects) -> Iterator[Illegal]:
+        """What an operation on barriers of other CTAs must not meet, nor one that all execute or nobody."""
+        if (parted := effects.parted) is not None:
+            yield TOGETHER.unmet(role=program.name, instruction=parted.instruction, others=parted.others)
+        for signal in effects.signals:
             if isinstance(signal, op.Arrive | op.Transaction) and signal.cta >= 0:
                 yield from self._reaches(program, signal.cta)
                 for name, when in self._elsewhere(program, signal.barrier, hidden=True):

@@ -93,6 +93,8 @@ def words_of(node: Node) -> tuple[str, str]:
             return "__syncthreads", "cta"
         case op.WarpSync():
             return "__syncwarp" if node.operation.orders else "lanes meet", "warp"
+        case op.Parted():
+            return node.operation.instruction, "warp"
         case op.Choose():
             return "choose", node.operation.name
         case op.WordLoad() | op.WordStore() | op.Atom() | op.Spin() as on:

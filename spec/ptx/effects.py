@@ -26,8 +26,9 @@ class Effects(NamedTuple):
     it stands for would. triggers: arrivals that follow at any later time.
     signal, waits, meets, chooses, finds, word, registers: the operation itself, if it acts on an mbarrier, waits for
     one, is a barrier of threads, a choice, a read that tells what it finds, acts on a word, or is a request for
-    registers. turns: the same, if it waits for other CTAs to end, or for its own to be started. joins: the same, if it
-    is the commit or the wait of wgmmas by a part of a warpgroup. answers: between which it leaves the choice.
+    registers. parted: the same, if others should have executed it as well. turns: the same, if it waits for other CTAs
+    to end, or for its own to be started. joins: the same, if it is the commit or the wait of wgmmas by a part of a
+    warpgroup. answers: between which it leaves the choice.
     """
 
     begins: tuple[Begun, ...] = ()
@@ -41,6 +42,7 @@ class Effects(NamedTuple):
     signal: op.Signal | None = None
     waits: op.Wait | None = None
     meets: op.Meeting | None = None
+    parted: op.Parted | None = None
     chooses: op.Choose | None = None
     finds: op.Find | None = None
     word: op.OnWord | None = None
@@ -161,6 +163,8 @@ def _effects(operation: op.Operation) -> Effects:
             return Effects(meets=operation, orders="relaxed")
         case op.WarpSync() | op.ClusterWait():
             return Effects(meets=operation)
+        case op.Parted():
+            return Effects(parted=operation)
         case op.Choose():
             return Effects(chooses=operation, answers=tuple(range(len(operation.options))))
         case op.Setmaxnreg():

@@ -43,7 +43,7 @@ OVER = Need(
 )
 """The groups of the thread's own conflicting accesses have been waited for."""
 ACCUMULATED = Need(
-    "race",
+    "register-hazard",
     "{role} starts {access} while a wgmma of its own may still use these registers: no wgmma.wait_group has waited for "
     "its group",
 )
@@ -145,6 +145,11 @@ BALANCED = Need("tx-count", "{barrier}: all roles have ended and all copies land
 ALIGNED = Need("named-barrier", "the threads of {role} execute an aligned barrier at two places")
 """bar.sync is .aligned: all threads of a warp execute the same one (9.7.13.1)."""
 
+TOGETHER = Need("named-barrier", "{role} executes {instruction}, which is for all of them at once, and {others}")
+"""An instruction with .aligned is executed by all threads of the warp, as bar.sync (9.7.13.1), or of the warpgroup, as
+wgmma (9.7.15) and setmaxnreg (9.7.19.5); one with a membermask by threads that are in it, as shfl.sync (9.7.9.6).
+"""
+
 # ---------------------------------------------------------------- CTAs and roles
 
 BEGUN = Need(
@@ -198,5 +203,7 @@ def properties_of(operation: op.Operation | None) -> Iterable[str]:
         yield SEEN.property
     if isinstance(effects.meets, op.NamedSync):
         yield ALIGNED.property
+    if effects.parted is not None:
+        yield TOGETHER.property
     if effects.registers is not None:
         yield GRANTED.property

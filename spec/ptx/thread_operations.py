@@ -61,6 +61,16 @@ class WarpSync(Yielded):
 
 
 @dataclass(frozen=True)
+class Parted(Yielded):
+    """An instruction that threads of a warp or a warpgroup execute together (.aligned, or with a membermask), by
+    some of them alone. others: what those do, in a few words. Only a front end knows it.
+    """
+
+    instruction: str
+    others: str
+
+
+@dataclass(frozen=True)
 class Choose(Yielded):
     """A choice that the model cannot know and that all roles share: the n-th choice of a name is the same for all."""
 
@@ -91,5 +101,5 @@ class CtaStart(Yielded):
 Meeting: TypeAlias = NamedSync | CtaSync | WarpSync | ClusterArrive | ClusterWait
 """The operations on barriers of threads."""
 
-OnThreads: TypeAlias = Meeting | Choose | Setmaxnreg | Griddepcontrol | CtaStart
+OnThreads: TypeAlias = Meeting | Parted | Choose | Setmaxnreg | Griddepcontrol | CtaStart
 """All of them."""

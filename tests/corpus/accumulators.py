@@ -105,7 +105,7 @@ CASES = [
     (
         "accumulator read in flight",
         AccumulatorReadInFlight(),
-        {"race": "math.acc"},
+        {"register-hazard": "math.acc"},
         (AccumulatorReadInFlight(leaves=0),),
     ),
     (
@@ -118,7 +118,7 @@ CASES = [
     (
         "scores as A, in flight",
         ConvertedInPlace(waits=False, fences=True),
-        {"race": "scores"},
+        {"register-hazard": "scores"},
         (ConvertedInPlace(fences=True),),
     ),
     ("no wgmma.fence", NoFenceAtAll(), {"register-hazard": "math.acc"}, (NoFenceAtAll(fences=True),)),

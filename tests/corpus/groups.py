@@ -165,7 +165,7 @@ CASES = (
         {"deadlock": "producer"},
         (LaggingRelease(), LaggingRelease(stages=3, lag=2, trips=4), LaggingRelease(stages=1, trips=1)),
     ),
-    ("R11", RegistersWrittenUnderTheMma(), {"race": "a"}, (RegistersWrittenUnderTheMma(waits_first=True),)),
+    ("R11", RegistersWrittenUnderTheMma(), {"register-hazard": "a"}, (RegistersWrittenUnderTheMma(waits_first=True),)),
     ("R26", LoadsOverItsOwnMma(), {"race": "b"}, (LoadsOverItsOwnMma(waits=True),)),
     (
         "F12",

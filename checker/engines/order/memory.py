@@ -25,7 +25,7 @@ from sm90_verify.spec.ptx.needs import FENCED, FENCED_WHERE_MADE, FOUND, INSIDE,
 
 def access(run: Progress, role: int, move: Move) -> None:
     """Ordinary reads and writes, wgmma and bulk stores begin; or init or inval writes a barrier's bytes."""
-    if not move.uses:
+    if not move.uses and not move.own:
         return
     state, event = run.state, run.state.done[role]
     _own(run, role, move)

@@ -19,6 +19,7 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Begun
 from sm90_verify.spec.ptx.effects import Effects, effects_of
 from sm90_verify.spec.ptx.memory import Access
+from sm90_verify.spec.ptx.needs import TOGETHER
 from sm90_verify.spec.ptx.own_accesses import own_faults
 
 TAKEN = "taken"
@@ -209,6 +210,9 @@ class _Planner:
             for use in move.uses
             for property, because in own_faults(program.name, use.access, held)
         )
+        if (parted := effects_of(operation).parted) is not None:
+            because = TOGETHER.said(role=program.name, instruction=parted.instruction, others=parted.others)
+            move.own = ((TOGETHER.property, because, program.name),)
         if effects_of(operation).ends is not None:
             move.over = self._missing(held.in_progress(), then.in_progress())
             move.made = tuple(self._region(access) for access in held.copied_by(operation))

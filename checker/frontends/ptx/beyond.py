@@ -56,11 +56,11 @@ def beyond(run: ClusterRun, tick: Tick = unheard) -> Beyond:
     reached = {(cta.rank, warp.number): len(warp.events) for cta in run.cluster.ctas for warp in cta.warps}
     other = ClusterRun(run.code, run.addresses, run.launch, tuple(cta.block for cta in run.cluster.ctas), tick)
     try:
-        other.run()
+        other.run(judged=False)
         for _ in range(MOST_PHASES):
             if not _over(other):
                 break
-            other.run()
+            other.run(judged=False)
     except SpecError:  # in a state that it cannot come to: what it has done until then is good enough
         pass
     brings: dict[BarrierAt, dict[Bringing, None]] = {}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sm90_verify.frontends.ptx.accumulators import RegisterTouch, TouchStep, WgmmaRegisters, wgmma_registers
 from sm90_verify.frontends.ptx.arithmetic import expressions_of
 from sm90_verify.frontends.ptx.bits import FUNCTIONS
 from sm90_verify.frontends.ptx.expressions import Expression, NotKnown, Operands
@@ -49,6 +50,7 @@ class Code:
     block_at: Mapping[int, int]
     slots: Mapping[int, int]
     sliced: Slice
+    wgmma: WgmmaRegisters
 
     def source(self, number: int) -> Source:
         """The line of an instruction in the PTX."""
@@ -67,17 +69,17 @@ def compiled(
     """
     sliced = sliced or slice_of(function)
     slots = {register: place for place, register in enumerate(sorted({*sliced.needed, CARRY}))}
-    starts = _starts(function)
+    starts, wgmma = _starts(function), wgmma_registers(function)
     block_at = {start: number for number, start in enumerate(starts)}
     blocks: list[Block] = []
     compiler = _Compiler(function, path, address, slots, environment)
     for number, start in enumerate(starts):
         stop = starts[number + 1] if number + 1 < len(starts) else len(function.code)
-        blocks.append(_block(function, sliced, start, stop, compiler))
+        blocks.append(_block(function, sliced, wgmma, start, stop, compiler))
         if blocks[-1].last < 0 or function.code[blocks[-1].last].guard is not None:
             blocks[-1].next = number + 1 if number + 1 < len(starts) else -1
     compiler.finish()
-    return Code(function, path, blocks, block_at, slots, sliced)
+    return Code(function, path, blocks, block_at, slots, sliced, wgmma)
 
 
 def _starts(function: Function) -> list[int]:
@@ -90,18 +92,32 @@ def _starts(function: Function) -> list[int]:
     return sorted(one for one in found if one < len(code))
 
 
-def _block(function: Function, sliced: Slice, start: int, stop: int, compiler: _Compiler) -> Block:
+def _block(
+    function: Function, sliced: Slice, wgmma: WgmmaRegisters, start: int, stop: int, compiler: _Compiler
+) -> Block:
     block = Block(start, count=stop - start)
     stretch: list[int] = []
+    touches: dict[object, RegisterTouch] = {}
 
     def flush() -> None:
         if stretch:
             block.steps.extend(compiler.stretches(tuple(stretch)))
             stretch.clear()
+        if touches:
+            block.steps.append(TouchStep(tuple(touches.values())))
+            touches.clear()
 
     for number in range(start, stop):
         one = function.code[number]
         kind = kind_of(one)
+        if touched := wgmma.touches.get(number):
+            followed = touched[0].guard in compiler.slots
+            if followed:
+                flush()
+            for touch in touched:
+                touches.setdefault((touch.what, touch.guard, touch.negated), touch)
+            if followed:
+                flush()
         if kind in ("branch", "exit"):
             flush()
             block.last = number

@@ -151,6 +151,22 @@ class Multiplied(NamedTuple):
     ranges: Ranges | None
 
 
+class RegisterRange(NamedTuple):
+    """Bytes [start, stop) of a set of registers that wgmmas name, which has a name of its own."""
+
+    name: str
+    start: int
+    stop: int
+
+
+class RegistersTouched(NamedTuple):
+    """Ordinary instructions read or write registers of wgmmas. sure: that they are executed is known."""
+
+    registers: RegisterRange
+    write: bool
+    sure: bool = True
+
+
 class Grouped(NamedTuple):
     """A commit_group or wait_group."""
 
@@ -206,6 +222,12 @@ class LanesMet(NamedTuple):
     members: int = 0
 
 
+class LanesParted(NamedTuple):
+    """Lanes execute an instruction that others must execute with them, and those never come; others: what they do."""
+
+    others: str
+
+
 class RegistersSet(NamedTuple):
     """setmaxnreg"""
 
@@ -234,6 +256,7 @@ What: TypeAlias = (
     | LanesAccessed
     | Accessed
     | Multiplied
+    | RegistersTouched
     | Grouped
     | Fenced
     | MemoryFenced
@@ -242,6 +265,7 @@ What: TypeAlias = (
     | ClusterArrived
     | ClusterWaited
     | LanesMet
+    | LanesParted
     | RegistersSet
     | Depended
 )
@@ -253,3 +277,16 @@ class LaneEvent(NamedTuple):
     number: int
     mask: int
     what: What
+
+
+def is_of_wgmma(what: What) -> bool:
+    """A wgmma, its fence, commit or wait."""
+    match what:
+        case Multiplied():
+            return True
+        case Fenced(kind):
+            return kind == "wgmma"
+        case Grouped(kind):
+            return kind in ("mma_commit", "mma_wait")
+        case _:
+            return False

@@ -6,22 +6,29 @@ issued. Lanes that part at a branch go on one part at a time, the part that is b
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from sm90_verify.frontends.ptx.accumulators import TouchStep
 from sm90_verify.frontends.ptx.addresses import Addresses, code_of
 from sm90_verify.frontends.ptx.code import Code, Specials
 from sm90_verify.frontends.ptx.dispatch import handler_of
-from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet
-from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment
+from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet, What
+from sm90_verify.frontends.ptx.fragment import UNWRITTEN, Fragment, mask_of
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
-from sm90_verify.frontends.ptx.idle import meeting_of
+from sm90_verify.frontends.ptx.idle import WaysMeet, meeting_of
 from sm90_verify.frontends.ptx.instruction import Function, Guard, PtxModule
 from sm90_verify.frontends.ptx.launch import Block, Launch
-from sm90_verify.frontends.ptx.on_threads import members, met_elsewhere, must_meet
 from sm90_verify.frontends.ptx.operands import Indices, OperandReader, Undetermined, depends
 from sm90_verify.frontends.ptx.special import special
-from sm90_verify.frontends.ptx.spinning import comes_back, comes_to_line
+from sm90_verify.frontends.ptx.spinning import ComesBack, comes_back, comes_to_line
 from sm90_verify.frontends.ptx.state import Assumed, ClusterState, CtaState, Warp
+from sm90_verify.frontends.ptx.together import (
+    Members,
+    members,
+    met_elsewhere,
+    must_meet,
+    never_together,
+    unlike_warps,
+    waits_for,
+)
 from sm90_verify.frontends.ptx.values import Unknown, Value
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.tick import Tick, unheard
@@ -43,11 +50,12 @@ class ClusterRun:
         self.code, self.addresses, self.launch, self.tick = code, addresses, launch, tick
         self.cluster = ClusterState(launch)
         self.handlers: dict[int, Handler] = {}
-        self.meeting: dict[int, Callable[[Warp, Fragment], int] | None] = {}
+        self.meeting: dict[int, Members | None] = {}
         self.executed = self.threads = 0
-        self.meetings: dict[int, int | None] = {}
+        self.parted = False
+        self.meetings: dict[int, WaysMeet | None] = {}
         self.been: tuple[Fragment | None, int, list[Value], int] = None, -1, [], 0
-        self.spinning: dict[int, bool] = {}
+        self.spinning: dict[int, ComesBack] = {}
         shape = Cluster(len(blocks), 1)
         for rank, block in enumerate(blocks):
             cta = CtaState(rank, block, shape.home(rank))
@@ -55,10 +63,10 @@ class ClusterRun:
             for number in range(-(-launch.threads // WARP)):
                 lanes = tuple(lane for lane in range(WARP) if number * WARP + lane < launch.threads)
                 registers: list[Value] = [UNWRITTEN] * len(code.slots)
-                cta.warps.append(Warp(cta, number, [Fragment(lanes, registers)]))
+                cta.warps.append(Warp(cta, number, [Fragment(lanes, registers)], mask_of(lanes)))
 
-    def run(self) -> ClusterState:
-        """The state when nothing can happen any more."""
+    def run(self, *, judged: bool = True) -> ClusterState:
+        """The state when nothing can happen any more. judged: look for lanes and warps that have parted."""
         moved = True
         while moved:
             moved = False
@@ -68,18 +76,9 @@ class ClusterRun:
         for cta in self.cluster.ctas:
             for warp in cta.warps:
                 warp.left = tuple((one.mask, one.stands_at) for one in warp.fragments)
-                self._must_not_wait_for_each_other(warp)
+                self.parted |= judged and never_together(self.code, warp)
+            self.parted |= judged and unlike_warps(self.code, cta)
         return self.cluster
-
-    def _must_not_wait_for_each_other(self, warp: Warp) -> None:
-        """Lanes that have parted wait at two instructions at which they should meet."""
-        stuck = [one for _, one in warp.left if one is not None and isinstance(one.what, LanesMet)]
-        if len(stuck) > 1:
-            first, second = (self.code.function.code[one.number] for one in stuck[:2])
-            what = f"lanes of {warp.name} wait at {first.name} for others, which wait in line {second.line}"
-            raise Undetermined(
-                f"{what} at {second.name}: let all lanes come to one of them", self.code.source(stuck[0].number)
-            )
 
     @property
     def stuck(self) -> Source | None:
@@ -136,6 +135,8 @@ class ClusterRun:
                 if isinstance(step, int):
                     if not self._do(warp, fragment, step):
                         return moved
+                elif isinstance(step, TouchStep):
+                    step.note(warp, fragment, self.code.slots)
                 else:
                     step(fragment.registers, self._specials(warp, fragment))
                 fragment.step += 1
@@ -197,7 +198,7 @@ class ClusterRun:
             unknown = isinstance(value, Unknown) or (
                 isinstance(value, tuple) and any(isinstance(one, Unknown) for one in value)
             )
-            return self._same_way(self.code.blocks[fragment.block].last) if unknown else None
+            return self._same_way(warp, fragment, self.code.blocks[fragment.block].last) if unknown else None
         block = self.code.blocks[fragment.block]
         ways = self._block(self.code.function.code[block.last].target), block.next
         back = [comes_to_line(self.code, fragment, way, value.line, self._specials(warp, fragment)) for way in ways]
@@ -206,10 +207,14 @@ class ClusterRun:
         self.cluster.assumed.setdefault(Assumed(value.line, "others write what the loop around it waits for"))
         return ways[1] if back[0] else ways[0]
 
-    def _same_way(self, branch: int) -> int | None:
+    def _same_way(self, warp: Warp, fragment: Fragment, branch: int) -> int | None:
         if branch not in self.meetings:
             self.meetings[branch] = meeting_of(self.code, branch)
-        return self.meetings[branch]
+        found = self.meetings[branch]
+        if found is None:
+            return None
+        found.touches.note(warp, fragment, self.code.slots, sure=False)
+        return found.block
 
     def _specials(self, warp: Warp, fragment: Fragment) -> Specials:
         return lambda name: special(self.launch, self.addresses.static, warp, fragment, name)
@@ -266,28 +271,40 @@ class ClusterRun:
         if not lanes:
             return True
         meeting = self.meeting[number]
-        if meeting is not None and not fragment.met and (mask := meeting(warp, fragment)) & ~fragment.mask_at(lanes):
-            fragment.waits, fragment.stands_at = True, LaneEvent(number, fragment.mask_at(lanes), LanesMet(False, mask))
-            if not met_elsewhere(self.code, warp, mask):
+        if meeting is not None and not fragment.met:
+            what = waits_for(meeting(warp, fragment, lanes), warp, fragment.mask_at(lanes))
+            if what is not None and not self._met(warp, fragment, number, fragment.mask_at(lanes), what):
                 return False
-            fragment.waits, fragment.stands_at = False, None
+            lanes = lanes if what is None else fragment.places
         return handler(warp, fragment, lanes)
+
+    def _met(self, warp: Warp, fragment: Fragment, number: int, mask: int, what: What) -> bool:
+        """The lanes of the mask come to where others must; whether these are at a copy of the instruction."""
+        if mask != fragment.mask:
+            warp.fragments.append(fragment.split(fragment.mask & ~mask))
+            warp.fragments[-1].step += 1
+        fragment.waits, fragment.stands_at = True, LaneEvent(number, mask, what)
+        if not isinstance(what, LanesMet) or not met_elsewhere(self.code, warp, what.members):
+            return False
+        fragment.waits, fragment.stands_at = False, None
+        return True
 
     def _bind(self, number: int) -> Handler:
         one = self.code.function.code[number]
         bound = Binding(self.code, number, self.cluster, OperandReader(self.code, number, self.addresses), self._spins)
-        self.meeting[number] = members(bound) if must_meet(one.modifiers, one.opcode) else None
+        self.meeting[number] = members(bound) if must_meet(one) else None
         self.handlers[number] = handler_of(bound)
         return self.handlers[number]
 
     def _spins(self, warp: Warp, fragment: Fragment, number: int) -> bool:
         found = self.spinning.get(number)
         if found is None:
-            what = comes_back(self.code, fragment, number, self._specials(warp, fragment))
-            found = self.spinning[number] = what.spins
-            if what.assumes:
-                self.cluster.assumed.setdefault(Assumed(self.code.function.code[number].line, what.assumes))
-        return found
+            found = self.spinning[number] = comes_back(self.code, fragment, number, self._specials(warp, fragment))
+            if found.assumes:
+                self.cluster.assumed.setdefault(Assumed(self.code.function.code[number].line, found.assumes))
+        for touch in found.touches if found.spins else ():
+            touch.note(warp, fragment, self.code.slots, sure=False)
+        return found.spins
 
 
 def execute(

@@ -6,7 +6,9 @@ So it does not matter that their condition is not known. A kernel that counts it
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from sm90_verify.frontends.ptx.accumulators import TouchStep
 from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.instruction import PtxInstruction
 from sm90_verify.frontends.ptx.opcodes import kind_of, registers_of
@@ -15,8 +17,15 @@ MOST = 64
 """Instructions on each of the ways."""
 
 
-def meeting_of(code: Code, branch: int) -> int | None:
-    """The block at which both ways of a conditional branch meet; None if what lies on them matters to anybody."""
+class WaysMeet(NamedTuple):
+    """block: at which both ways of a branch meet. touches: of registers of wgmma, on one of them."""
+
+    block: int
+    touches: TouchStep
+
+
+def meeting_of(code: Code, branch: int) -> WaysMeet | None:
+    """Where both ways of a conditional branch meet; None if what lies on them matters to anybody."""
     one = code.function.code[branch]
     taken, other = list(_way(code, one.target)), list(_way(code, branch + 1))
     meeting = next((number for number in taken if number in other), None)
@@ -27,7 +36,8 @@ def meeting_of(code: Code, branch: int) -> int | None:
     for number, reader in enumerate(code.function.code):
         if number not in between and code.sliced.kept[number] and not written.isdisjoint(registers_of(reader).read):
             return None
-    return code.block_at[meeting]
+    touches = (touch for number in sorted(between) for touch in code.wgmma.touches.get(number, ()))
+    return WaysMeet(code.block_at[meeting], TouchStep(tuple(touches)))
 
 
 def _way(code: Code, number: int) -> Iterator[int]:

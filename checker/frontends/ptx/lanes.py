@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet, Peeked
+from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet, Peeked, RegistersTouched
 from sm90_verify.frontends.ptx.footprints import Ranges, accessed, matrices, merged, of_lane
 
 WHOLE_WARP = (1 << 32) - 1
@@ -49,8 +49,9 @@ def classes_of(events: Sequence[LaneEvent], alive: int) -> tuple[Class, ...]:
     """
     parts = _parts(events, alive)
     if len(parts) == 1:
-        own = tuple((at, one) for at, one in enumerate(events) if _acts(one) or isinstance(one.what, Peeked))
-        return (Class(parts[0], own),) if own else ()
+        own = tuple((at, one) for at, one in enumerate(events) if not _is_idle_meeting(one))
+        acts = any(_acts(one) or isinstance(one.what, Peeked) for _, one in own)
+        return (Class(parts[0], own),) if acts else ()
     acting = [part for part in parts if any(one.mask & part and _acts(one) for one in events)]
     kept = _meetings(events, sum(acting))
     return tuple(
@@ -67,8 +68,12 @@ def classes_of(events: Sequence[LaneEvent], alive: int) -> tuple[Class, ...]:
 
 
 def _acts(one: LaneEvent) -> bool:
-    """It is more than a peek, or than a meeting to which all have come."""
-    return not isinstance(one.what, LanesMet | Peeked) or (isinstance(one.what, LanesMet) and one.what.members != 0)
+    """It is more than a peek, a touch of registers, or a meeting to which all have come."""
+    return not isinstance(one.what, Peeked | RegistersTouched) and not _is_idle_meeting(one)
+
+
+def _is_idle_meeting(one: LaneEvent) -> bool:
+    return isinstance(one.what, LanesMet) and one.what.members == 0
 
 
 def _parts(events: Sequence[LaneEvent], alive: int) -> list[int]:

@@ -13,7 +13,9 @@ from sm90_verify.frontends.ptx.events import (
     LanesAccessed,
     Multiplied,
     Peeked,
+    RegistersTouched,
     What,
+    is_of_wgmma,
 )
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
@@ -23,6 +25,7 @@ from sm90_verify.frontends.ptx.naming import Doing, names_of
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.peeks import Peeks
 from sm90_verify.frontends.ptx.programs import PartsWriter
+from sm90_verify.frontends.ptx.register_file import APART, RegisterFile, touching
 from sm90_verify.frontends.ptx.state import CtaState, Warp
 from sm90_verify.frontends.ptx.write_part import PartOfRole
 from sm90_verify.spec.errors import Source, SpecError
@@ -43,7 +46,7 @@ class _Lift:
         self.code, self.launch = execution.code, execution.launch
         self.cluster = Cluster(len(execution.cluster.ctas), 1)
         self.sources = [Source(self.code.path, one.line) for one in self.code.function.code]
-        self.peeks = Peeks(self.code, (number for number, spins in execution.spinning.items() if not spins))
+        self.peeks = Peeks(self.code, (number for number, one in execution.spinning.items() if not one.spins))
         self.footprints: dict[tuple[LanesAccessed, int], Ranges] = {}
         self.unions: dict[tuple[Ranges, ...], Ranges] = {}
         self.alike = self._written_alike()
@@ -77,19 +80,32 @@ class _Lift:
 
     def kernel(self) -> Kernel:
         self._must_be_there()
+        self.files: list[RegisterFile] = []
         writer = PartsWriter(
-            self.map, self.launch.threads, self.cluster, self.sources, partial(unsure, self.code), self.tick
+            self.map,
+            self.launch.threads,
+            self.cluster,
+            self.sources,
+            partial(unsure, self.code),
+            self.tick,
+            registers=self._file,
         )
         programs = [program for cta, name, parts in self.roles for program in writer.programs(cta.rank, name, parts)]
-        return writer.kernel(self.name, programs, self.launch.registers or 168)
+        owned = (one for file in self.files for one in file.regions())
+        return writer.kernel(self.name, programs, self.launch.registers or 168, owned)
+
+    def _file(self, program: str, part: PartOfRole) -> RegisterFile:
+        """The registers of a program."""
+        file = RegisterFile(self.code, program, part.rank, APART * len(self.files))
+        if any(isinstance(event.what, Multiplied) for event in part.events):
+            self.files.append(file)
+        return file
 
     def _gathered(self) -> list[tuple[CtaState, str, list[PartOfRole]]]:
         """By role: what each of its parts did. A role is a warp, or the four of a warpgroup that executes wgmma."""
         found: list[tuple[CtaState, str, list[PartOfRole]]] = []
         for cta in self.execution.cluster.ctas:
-            multiplying = {
-                warp.number // 4 for warp in cta.warps if any(isinstance(one.what, Multiplied) for one in warp.events)
-            }
+            multiplying = {warp.number // 4 for warp in cta.warps if any(is_of_wgmma(one.what) for one in warp.events)}
             groups: dict[str, list[Warp]] = {}
             for warp in cta.warps:
                 group = warp.number // 4
@@ -136,7 +152,7 @@ class _Lift:
         """
         found: dict[tuple[int, bool, bool, str, int | None], dict[Ranges, None]] = {}
         last = 0
-        for _, event in one.events:
+        for event in touching(one.events):
             what = event.what
             if isinstance(what, LanesAccessed):
                 ranges = self._footprint(event, what, one.mask)
@@ -145,6 +161,8 @@ class _Lift:
                 key = what.rank, what.writes, what.atomic, what.scope if what.atomic else "", value
                 found.setdefault(key, {})[ranges] = None
                 last = event.number
+            elif isinstance(what, RegistersTouched):
+                yield event
             elif not isinstance(what, Peeked):
                 yield from self._accessed(found, last, one.mask)
                 found.clear()

@@ -72,8 +72,8 @@ class MemoryMap:
             return None
         return Access(self.barriers[at], "shared", at.address, stop, True, "generic", at.rank)
 
-    def layout(self) -> Layout:
-        """As a layout, in which nothing is initialised before the kernel begins."""
+    def layout(self, registers: Iterable[Region] = ()) -> Layout:
+        """As a layout, with these registers besides, in which nothing is initialised before the kernel begins."""
         regions = [
             Region(name, "shared", at.address, at.address + MBARRIER_BYTES, frozenset(), name, at.rank)
             for at, name in self.barriers.items()
@@ -87,6 +87,7 @@ class MemoryMap:
                     if at.rank == rank and at.address < one.stop and one.start < at.address + MBARRIER_BYTES
                 )
                 regions.append(Region(one.name, "shared", one.start, one.stop, over, one.name, rank))
+        regions += registers
         slots = {region.declaration: 1 for region in regions}
         return Layout(tuple(regions), {}, names, slots, {}, {}, barriers_over(regions, names))
 

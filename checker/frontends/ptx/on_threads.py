@@ -1,11 +1,9 @@
-"""Instructions at which threads meet: named and cluster barriers, executed; and which lanes have to meet where."""
+"""Instructions at which threads meet, executed: named and cluster barriers, setmaxnreg, griddepcontrol."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
-from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.events import (
     ClusterArrived,
     ClusterWaited,
@@ -18,11 +16,14 @@ from sm90_verify.frontends.ptx.events import (
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Immediate
-from sm90_verify.frontends.ptx.operands import Indices
+from sm90_verify.frontends.ptx.operands import Indices, Undetermined
 from sm90_verify.frontends.ptx.state import ThreadsMet, Warp
-from sm90_verify.frontends.ptx.values import Unknown, lane
+from sm90_verify.frontends.ptx.values import Unknown
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import NAMED_BARRIERS, WARP
+
+EXITED = "lanes of its warp that have exited need not come to it"
+"""PTX asks all threads of a warp to execute a barrier with .aligned, CUDA all that have not exited."""
 
 
 def on_bar(bound: Binding) -> Handler:
@@ -55,6 +56,11 @@ def _named(bound: Binding) -> Handler:
         count = bound.reader.one_value(threads(fragment), lanes, "the number of threads")
         if not 0 <= number < NAMED_BARRIERS:
             raise SpecError(f"{bound.one.name} {number}: named barriers are 0 to 15", bound.reader.source)
+        if warp.mask & ~warp.alive:
+            if count:
+                what = f"lanes of {warp.name} have exited, and whole warps count: let all lanes come"
+                raise Undetermined(f"{bound.one.name}: {what}", bound.reader.source)
+            bound.assume(EXITED)
         state = warp.cta.named.setdefault(number, ThreadsMet())
         if fragment.entered < 0:
             state.arrived += WARP
@@ -88,6 +94,8 @@ def _cluster_arrive(bound: Binding) -> Handler:
     release = "relaxed" not in bound.one.modifiers
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+        if bound.has("aligned") and warp.mask & ~warp.alive:
+            bound.assume(EXITED)
         meeting = bound.cluster.meeting
         for index in lanes:
             warp.arrived[fragment.lanes[index]] = meeting.number
@@ -109,6 +117,8 @@ def complete(bound: Binding) -> None:
 
 def _cluster_wait(bound: Binding) -> Handler:
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+        if bound.has("aligned") and warp.mask & ~warp.alive:
+            bound.assume(EXITED)
         complete(bound)
         number = bound.cluster.meeting.number
         if any(warp.arrived.get(fragment.lanes[index], -1) >= number for index in lanes):
@@ -145,51 +155,3 @@ def on_griddepcontrol(bound: Binding) -> Handler:
         return True
 
     return run
-
-
-def members(bound: Binding) -> Callable[[Warp, Fragment], int]:
-    """The lanes that must meet at the instruction: of its membermask, or all of the warp; those that have exited are
-    not waited for.
-    """
-    one = bound.one
-    if one.opcode in ("shfl", "vote", "match", "redux", "elect") or one.modifiers[:1] == ("warp",):
-        mask = bound.reader.get(one.operands[-1])
-
-        def named(warp: Warp, fragment: Fragment) -> int:
-            found = mask(fragment)
-            given = lane(found, 0)
-            if isinstance(given, Unknown):
-                raise SpecError(f"{one.name}: its members depend on {given.why}", bound.reader.source)
-            return given & warp.alive
-
-        return named
-    return lambda warp, fragment: warp.alive
-
-
-def met_elsewhere(code: Code, warp: Warp, members: int) -> bool:
-    """Whether all of these lanes stand at a bar.warp.sync of theirs, be it one instruction or several: compilers make
-    copies of one, and from sm_70 on lanes that have parted may meet at different ones with the same membermask (PTX ISA
-    9.7.13.2). Then all are told.
-    """
-    missing, standing = members, list[Fragment]()
-    for one in warp.fragments:
-        event = one.stands_at
-        if one.met or event is None or event.what != LanesMet(False, members):
-            continue
-        if code.function.code[event.number].modifiers[:1] == ("warp",):
-            missing &= ~event.mask
-            standing.append(one)
-    if missing:
-        return False
-    for one in standing:
-        one.met = members
-    return True
-
-
-def must_meet(words: tuple[str, ...], opcode: str) -> bool:
-    """Lanes meet at the instruction before it is executed."""
-    if opcode in ("shfl", "vote", "match", "redux"):
-        return "sync" in words
-    if opcode in ("elect", "wgmma", "setmaxnreg", "ldmatrix", "stmatrix", "bar"):
-        return True
-    return "aligned" in words

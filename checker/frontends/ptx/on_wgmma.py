@@ -38,6 +38,8 @@ def _mma(bound: Binding) -> Handler:
     kinds = [word for word in words if word in footprints.OPERANDS]
     types = (kinds[-2], kinds[-1]) if len(kinds) > 1 else (kinds[-1], kinds[-1]) if kinds else ("", "")
     a, b = one.operands[1:3]
+    if bound.number not in bound.code.wgmma.used:
+        raise bound.unknown_form()
     of_a = None if isinstance(a, Vector) else bound.reader.get(a, 64)
     of_b = bound.reader.get(b, 64)
     immediates = [operand.value for operand in one.operands[3:] if isinstance(operand, Immediate)]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+from sm90_verify.frontends.ptx.events import LaneEvent
 from sm90_verify.frontends.ptx.memory_map import MemoryMap
+from sm90_verify.frontends.ptx.register_file import RegisterFile, settled
 from sm90_verify.frontends.ptx.write_part import PartOfRole, PartWriter, Unsure
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Rules, Threads
+from sm90_verify.spec.model.layout import Region
 from sm90_verify.spec.model.tick import Tick, unheard
 from sm90_verify.spec.model.validate import validate
 from sm90_verify.spec.ptx import operations as op
@@ -20,7 +24,8 @@ from sm90_verify.spec.ptx.limits import WARP
 @dataclass(frozen=True)
 class PartsWriter:
     """Writes programs. map: of the memory; threads: of a CTA; sources: by the number of an event, its place in the
-    file; unsure: the error for what is not known of an event.
+    file; unsure: the error for what is not known of an event; registers: those of wgmma that a program has, by its name
+    and its part, where they are known.
     """
 
     map: MemoryMap
@@ -30,10 +35,13 @@ class PartsWriter:
     unsure: Unsure
     tick: Tick = unheard
     made: dict[op.Operation, op.Operation] = field(default_factory=dict)
+    registers: Callable[[str, PartOfRole], RegisterFile] | None = None
 
-    def kernel(self, name: str, programs: Sequence[Program], registers: int) -> Kernel:
-        """The kernel of these programs. Raises SpecError for what is wrong in every schedule."""
-        kernel = Kernel(name, {}, self.map.layout(), tuple(programs), self.cluster, Rules(met=False), registers)
+    def kernel(self, name: str, programs: Sequence[Program], registers: int, owned: Iterable[Region] = ()) -> Kernel:
+        """The kernel of these programs. owned: registers that are theirs. Raises SpecError for what is wrong in every
+        schedule.
+        """
+        kernel = Kernel(name, {}, self.map.layout(owned), tuple(programs), self.cluster, Rules(met=False), registers)
         validate(kernel, annotated=True)
         return kernel
 
@@ -47,10 +55,22 @@ class PartsWriter:
             program = f"{role}.{index}" if len(parts) > 1 else role
             first = part.place * WARP + (part.mask & -part.mask).bit_length() - 1
             me = Threads(program, part.mask.bit_count(), index, 0, rank, first)
-            yield annotate(Program(program, me, tuple(self._nodes(part)), role, home), checked=True, tick=self.tick)
+            bare = Program(program, me, (), role, home)
+            if self.registers is None:
+                yield self._written(bare, part, None, part.events)
+            else:
+                file = self.registers(program, part)
+                yield settled(file.code, part.events, partial(self._written, bare, part, file))
 
-    def _nodes(self, part: PartOfRole) -> Iterator[Node]:
-        steps = list(PartWriter(self.threads, self.map, self.made, part, self.unsure).operations())
+    def _written(
+        self, bare: Program, part: PartOfRole, registers: RegisterFile | None, events: tuple[LaneEvent, ...]
+    ) -> Program:
+        fresh = None if registers is None else registers.afresh()
+        nodes = tuple(self._nodes(part._replace(events=events), fresh))
+        return annotate(replace(bare, nodes=nodes), checked=True, tick=self.tick)
+
+    def _nodes(self, part: PartOfRole, registers: RegisterFile | None) -> Iterator[Node]:
+        steps = list(PartWriter(self.threads, self.map, self.made, part, self.unsure, registers).operations())
         for index, (number, operation, distance) in enumerate(steps):
             yield Node(operation, self.sources[number], distance=distance, successors={None: index + 1})
         yield Node(None, self.sources[steps[-1][0] if steps else 0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sm90_verify.frontends.ptx.accumulators import TouchStep
 from sm90_verify.frontends.ptx.code import Block, Code, Specials
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.instruction import Register
@@ -20,10 +21,11 @@ MOST_BLOCKS = 64
 
 
 class ComesBack(NamedTuple):
-    """assumes: what is taken for granted, in a few words."""
+    """assumes: what is taken for granted, in a few words. touches: of registers of wgmma, on the way."""
 
     spins: bool
     assumes: str = ""
+    touches: tuple[TouchStep, ...] = ()
 
 
 def comes_back(code: Code, fragment: Fragment, number: int, specials: Specials) -> ComesBack:
@@ -31,10 +33,11 @@ def comes_back(code: Code, fragment: Fragment, number: int, specials: Specials) 
     registers = fragment.registers.copy()
     block = fragment.block
     assumes = ""
+    touches: dict[TouchStep, None] = {}
     for _ in range(ROUNDS):
         before = registers.copy()
         _answer_no(code, registers, number)
-        found = _next(code, registers, specials, block, number)
+        found = _next(code, registers, specials, block, number, touches)
         if found is None:
             return ComesBack(False)
         block, gave_up = found
@@ -43,8 +46,8 @@ def comes_back(code: Code, fragment: Fragment, number: int, specials: Specials) 
         after = registers.copy()
         _answer_no(code, after, number)
         if all(one is other or one == other for one, other in zip(before, after, strict=True)):
-            return ComesBack(True, assumes)
-    return ComesBack(True, assumes or "the loop around it counts its tries and does not give up")
+            return ComesBack(True, assumes, tuple(touches))
+    return ComesBack(True, assumes or "the loop around it counts its tries and does not give up", tuple(touches))
 
 
 def _answer_no(code: Code, registers: list[Value], number: int) -> None:
@@ -53,8 +56,17 @@ def _answer_no(code: Code, registers: list[Value], number: int) -> None:
         registers[code.slots[into.number]] = 0
 
 
-def _next(code: Code, registers: list[Value], specials: Specials, block: int, number: int) -> tuple[int, str] | None:
-    """Follows the lanes to the same instruction, giving its block; None if they come to something else before."""
+def _next(
+    code: Code,
+    registers: list[Value],
+    specials: Specials,
+    block: int,
+    number: int,
+    touches: dict[TouchStep, None],
+) -> tuple[int, str] | None:
+    """Follows the lanes to the same instruction, giving its block; None if they come to something else before. What
+    they touch on the way goes into `touches`.
+    """
     here = code.blocks[block]
     step = here.steps.index(number) + 1
     assumes = ""
@@ -65,6 +77,8 @@ def _next(code: Code, registers: list[Value], specials: Specials, block: int, nu
                     return block, assumes
                 if not _is_idle(code, one):
                     return None
+            elif isinstance(one, TouchStep):
+                touches[one] = None
             else:
                 one(registers, specials)
         found = _after(code, registers, here)

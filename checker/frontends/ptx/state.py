@@ -31,11 +31,12 @@ class ThreadsMet:
 
 @dataclass
 class Warp:
-    """number: in its CTA. threads: of its lanes that exist. fragments: lanes that have not exited."""
+    """number: in its CTA. fragments: lanes that have not exited. mask: of all that it has."""
 
     cta: CtaState
     number: int
     fragments: list[Fragment]
+    mask: int
     events: list[LaneEvent] = field(default_factory=list)
     local: dict[int, Memory] = field(default_factory=dict)
     """By lane."""

@@ -130,7 +130,8 @@ def _how(effects: Effects, write: bool) -> str:
 def _buffers(kernel: Kernel, home: str) -> dict[str, _Buffer]:
     barriers = set(kernel.layout.barriers)
     found: dict[str, _Buffer] = {}
-    here = {one.object: one for one in kernel.layout.regions if one.declaration not in barriers}
+    shared = (one for one in kernel.layout.regions if one.space == "shared")
+    here = {one.object: one for one in shared if one.declaration not in barriers}
     for name, region in here.items():
         if name.startswith(home):
             found.setdefault(_array(name), _Buffer()).slots[name] = (region.start, region.stop)

@@ -23,12 +23,14 @@ from sm90_verify.frontends.ptx.events import (
     LaneEvent,
     LanesAccessed,
     LanesMet,
+    LanesParted,
     MapFenced,
     MemoryFenced,
     Multiplied,
     NamedMet,
     Peeked,
     RegistersSet,
+    RegistersTouched,
     StoredAsync,
     Triggered,
     Waited,
@@ -37,6 +39,7 @@ from sm90_verify.frontends.ptx.events import (
 from sm90_verify.frontends.ptx.footprints import Ranges
 from sm90_verify.frontends.ptx.memory_map import MemoryMap
 from sm90_verify.frontends.ptx.operands import Undetermined
+from sm90_verify.frontends.ptx.register_file import RegisterFile
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.memory import Access, Strong
 from sm90_verify.spec.ptx.phase import Lineage, Phase
@@ -62,7 +65,7 @@ Unsure: TypeAlias = Callable[[LaneEvent, str], Undetermined]
 
 class PartWriter:
     """Writes the events of one part as operations. everybody: the threads of a CTA; map: of its memory; made: records
-    that were made before, which remember their effects.
+    that were made before, which remember their effects; registers: of the part, None where nobody sees them.
     """
 
     def __init__(
@@ -72,9 +75,10 @@ class PartWriter:
         made: dict[op.Operation, op.Operation],
         part: PartOfRole,
         unsure: Unsure,
+        registers: RegisterFile | None,
     ) -> None:
         self.everybody, self.map, self.made, self.part, self.unsure = everybody, map, made, part, unsure
-        self.rank = part.rank
+        self.rank, self.registers = part.rank, registers
         self.threads = part.mask.bit_count()
         self.lineage = Lineage()
         self.seen: dict[BarrierAt, int] = {}
@@ -143,10 +147,17 @@ class PartWriter:
                 if ranges is None:
                     raise self.unsure(event, "the bytes that it reads")
                 accesses = self._pieces(ranges, write=False)
-                return op.Touch("mma", accesses, (None,) * len(accesses)), 0
+                if self.registers is None:
+                    return op.Touch("mma", accesses, (None,) * len(accesses)), 0
+                return self.registers.multiplied(event.number, accesses), 0
+            case RegistersTouched():
+                assert self.registers is not None
+                return self.registers.touched(what), 0
             case Grouped(kind, pending):
+                self._passed(what)
                 return op.Group(kind, pending, kind.startswith("mma")), 0
             case Fenced(kind):
+                self._passed(what)
                 return op.Fence(kind), 0
             case MemoryFenced(kind, scope):
                 return op.ThreadFence(kind, scope), 0
@@ -158,6 +169,9 @@ class PartWriter:
                 return op.ClusterWait(), 0
             case LanesMet(orders):
                 return self._lanes(event, orders=orders), 0
+            case LanesParted(others):
+                assert self.registers is not None
+                return op.Parted(self.registers.code.function.code[event.number].name, others), 0
             case RegistersSet(registers, kind):
                 return op.Setmaxnreg(registers, kind), 0
             case Depended(kind):
@@ -168,6 +182,10 @@ class PartWriter:
                 return None, 0
             case _:
                 assert_never(what)
+
+    def _passed(self, what: Fenced | Grouped) -> None:
+        if self.registers is not None:
+            self.registers.passed(what)
 
     def _crowded(self, barrier: BarrierAt) -> Access | None:
         """The bytes of a barrier, where a buffer lies in them too."""
