@@ -180,7 +180,7 @@ def told(given: Kernel):
         (one.me.cta, one.role.removeprefix(one.home).removesuffix(f"_cta{one.me.cta}"), one.me.index): (
             one.me.threads,
             one.me.first,
-            [(OWN.sub("", repr(node.operation)), node.distance) for node in one.nodes],
+            [(OWN.sub("", repr(node.operation)).replace("[0]'", "'"), node.distance) for node in one.nodes],
         )
         for one in given.programs
     }

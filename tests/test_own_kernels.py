@@ -150,13 +150,18 @@ def test_a_row_does_not_depend_on_the_time_that_there_is(monkeypatch):
 # ---------------------------------------------------------------- how they are made
 
 
+def without_debug(text: str) -> str:
+    """Without the names for a debugger, into which nvcc puts a hash of the folder."""
+    return text[: text.index("\t.section\t.debug")]
+
+
 @needs_nvcc
 @pytest.mark.parametrize("name", ["tma-async expect-more", "epilogue none", "ws no_load_tail", "pingpong no_release"])
 def test_the_ptx_that_is_kept_is_what_nvcc_makes(name):
     made = ptx_of(WRONG[name])
     if made_by(made) != made_by(kept(WRONG[name])):
         pytest.skip("needs the nvcc of the archive")
-    assert made == kept(WRONG[name])
+    assert without_debug(made) == without_debug(kept(WRONG[name]))
 
 
 def test_what_is_kept_names_no_folder():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Container, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, assert_never
 
 from sm90_verify.frontends.log.check import checked
 from sm90_verify.frontends.log.order import Replay
@@ -278,32 +278,46 @@ def _of_program(program: Program, waited: Container[Thing], *, several: bool) ->
     return _joined(found, waited)
 
 
+LoggedOperation: TypeAlias = (
+    op.Wait | op.Arrive | op.Transaction | op.Load | op.Store | op.Touch | op.NamedSync | op.Fence | op.Group
+)
+"""Of these logs have events; a log shows nothing of the others."""
+
+
 def _of_node(node: Node, index: int, *, several: bool) -> Iterator[ComparedOperation]:
     operation = node.operation
+    if not isinstance(operation, LoggedOperation):
+        return
+    on: Thing = None
+    compared: tuple[object, ...] | None
     match operation:
-        case op.Wait() if not isinstance(operation.phase, op.Token):
-            yield ComparedOperation(("wait", int(operation.phase) & 1), operation.barrier, index)
-        case op.Arrive():
-            if operation.cta in (-1, 0):
-                yield ComparedOperation(("arrive", operation.expect), operation.barrier, index)
-        case op.Transaction():
-            yield ComparedOperation(("expect", operation.bytes), operation.barrier, index)
-        case op.Load():
-            bytes = 0 if several else operation.bytes
-            yield ComparedOperation(("load", bytes), operation.barrier, index)
+        case op.Wait(on, phase):
+            compared = None if isinstance(phase, op.Token) else ("wait", int(phase) & 1)
+        case op.Arrive(on, _, expect, _, cta):
+            compared = ("arrive", expect) if cta in (-1, 0) else None
+        case op.Transaction(on, bytes):
+            compared = ("expect", bytes)
+        case op.Load(_, on, bytes):
+            compared = ("load", 0 if several else bytes)
         case op.Store():
-            yield ComparedOperation(("store",), None, index)
-        case op.Touch() if operation.kind == "mma":
-            yield ComparedOperation(("wgmma",), None, index)
-        case op.NamedSync():
-            yield ComparedOperation(("bar.sync", operation.threads), operation.id, index)
-        case op.Fence() if operation.kind == "proxy_async":
-            yield ComparedOperation(("fence.proxy.async",), None, index)
-        case op.Group() if operation.kind == "bulk_commit":
-            yield ComparedOperation(("bulk_commit",), None, index)
-        case op.Group() if operation.kind.startswith("bulk_wait"):
-            yield ComparedOperation(("bulk_wait", operation.pending), None, index)
-        case op.Group() if operation.kind == "mma_wait":
-            yield ComparedOperation(("mma_wait", operation.pending), None, index)
+            compared = ("store",)
+        case op.Touch(kind):
+            compared = ("wgmma",) if kind == "mma" else None
+        case op.NamedSync(on, threads):
+            compared = ("bar.sync", threads)
+        case op.Fence(kind):
+            compared = ("fence.proxy.async",) if kind == "proxy_async" else None
+        case op.Group(kind, pending):
+            compared = _of_group(kind, pending)
         case _:
-            return
+            assert_never(operation)
+    if compared is not None:
+        yield ComparedOperation(compared, on, index)
+
+
+def _of_group(kind: op.GroupKind, pending: int) -> tuple[object, ...] | None:
+    if kind == "bulk_commit":
+        return ("bulk_commit",)
+    if kind in ("bulk_wait", "bulk_wait_read"):
+        return ("bulk_wait", pending)
+    return ("mma_wait", pending) if kind == "mma_wait" else None

@@ -50,6 +50,10 @@ def check_records_schedules(records: Sequence[Record], path: str, *, properties:
     return _of_records(records, path, Asked(properties), Effort(0.0, memory_bound(), None), table=False)
 
 
+def _not_shown(what: str) -> str:
+    return f"the log does not show {what}"
+
+
 def _of_records(
     records: Sequence[Record], path: str, options: Asked, effort: Effort, *, table: bool, whole: bool = True
 ) -> Result:
@@ -62,7 +66,7 @@ def _of_records(
         result = _decided(reading, options, effort, table=table)
         notes = (UNSEEN, *assumptions(reading), *result.notes)
     except (NotShown, RanOut) as error:
-        because = f"the log does not show {error}" if isinstance(error, NotShown) else str(error)
+        because = _not_shown(str(error)) if isinstance(error, NotShown) else str(error)
         findings = tuple(Finding(id, UNDETERMINED, note=because) for id in options.properties or PROPERTIES)
         result, notes = Result("log", path, {}, options.engine, findings), (UNSEEN,)
     return replace(
@@ -99,7 +103,7 @@ def _decided(reading: LogReading, options: Asked, effort: Effort, *, table: bool
     kernel = reading.kernel(certain=bool(reading.unclear), tick=effort.tick)
     result = _ask(reading, options, effort, certain=bool(reading.unclear))
     if reading.unclear:
-        why = f"the log does not show {reading.unclear}"
+        why = _not_shown(reading.unclear)
         findings = [
             replace(one, verdict=UNDETERMINED, note=why) if one.id in OF_MEMORY and one.verdict == PROVED else one
             for one in result.findings
