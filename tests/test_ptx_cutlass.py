@@ -6,14 +6,13 @@ built, and all ten with VERIFY_ALL_CUTLASS=1.
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from pathlib import Path
 
 import pytest
 from log_edits import LOGS
-from needs import needs_nvcc
+from needs import needs_cutlass, needs_nvcc
+from packages import built_by
 
 from sm90_verify.decide.ptx import check_ptx
 from sm90_verify.engines.effort import Effort
@@ -27,21 +26,13 @@ from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.result import PROVED
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "ptx"))
-from build import build_cutlass  # noqa: E402
-
-needs_cutlass = pytest.mark.skipif(
-    importlib.util.find_spec("cutlass_library") is None, reason="needs nvidia-cutlass==4.2.0.0"
-)
-
-
 BUILT = LOGS if os.environ.get("VERIFY_ALL_CUTLASS") else ("ws", "pp_s2")
 
 
 @pytest.fixture(scope="module", params=BUILT)
 def built(request, tmp_path_factory):
     """The name, the PTX and the launch of a kernel."""
-    return request.param, *build_cutlass(request.param, tmp_path_factory.mktemp("cutlass"))
+    return request.param, *built_by("cutlass_library", request.param, tmp_path_factory.mktemp("cutlass"))
 
 
 def logged(records: tuple[Record, ...]) -> dict[int, list[tuple[object, ...]]]:
