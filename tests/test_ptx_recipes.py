@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
 import sys
 from pathlib import Path
 
 import pytest
-from needs import needs_gcc
+from needs import needs_cute, needs_gcc, needs_triton
+from packages import built_by
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "ptx"))
-from build import CUTE, CUTLASS, TRITON, build, compile_stand_in  # noqa: E402
+from build import CUTE, CUTLASS, TRITON, compile_stand_in  # noqa: E402
 
 MAPS = [json.loads(line) for line in (HERE / "data" / "tensor_maps.jsonl").read_text().splitlines()]
 """Tensor maps that driver 580.159.04 made on an H200; all that follows byte 76 is zero."""
@@ -129,26 +129,19 @@ def test_every_kernel_has_one_recipe():
     assert all((HERE / "ptx" / program.name).is_file() for program in (*CUTE.values(), *TRITON.values()))
 
 
-def missing(package: str) -> bool:
-    return importlib.util.find_spec(package) is None
-
-
 @needs_gcc
 @pytest.mark.parametrize(
-    ("name", "threads", "maps"),
+    ("module", "name", "threads", "maps"),
     [
-        pytest.param(name, threads, maps, marks=pytest.mark.skipif(missing(package), reason=f"needs {package}"))
-        for package, name, threads, maps in (
-            ("nvidia_cutlass_dsl", "cute_gemm_2x1", 384, 0),
-            ("nvidia_cutlass_dsl", "cute_attention", 384, 0),
-            ("triton", "triton_persistent", 256, 0),
-            ("triton", "triton_attention", 384, 4),
-        )
+        pytest.param("cutlass.cute", "cute_gemm_2x1", 384, 0, marks=needs_cute),
+        pytest.param("cutlass.cute", "cute_attention", 384, 0, marks=needs_cute),
+        pytest.param("triton", "triton_persistent", 256, 0, marks=needs_triton),
+        pytest.param("triton", "triton_attention", 384, 4, marks=needs_triton),
     ],
 )
-def test_a_kernel_is_compiled_and_launched_without_a_gpu(name, threads, maps, tmp_path):
+def test_a_kernel_is_compiled_and_launched_without_a_gpu(module, name, threads, maps, tmp_path):
     """CuTe DSL makes its tensor maps itself, and the persistent product makes them on the GPU."""
-    ptx, launch = build(name, tmp_path)
+    ptx, launch = map(Path, built_by(module, name, tmp_path))
     written = json.loads(launch.read_text())
     assert f".entry {written['kernel']}(" in ptx.read_text()
     assert written["block"] == [threads, 1, 1]
