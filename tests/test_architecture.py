@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "mutation": (*MACHINE, "spec/language"),
     "emit": (*MACHINE, "spec/language"),
     "gpu": (*SPEC, *BASE, "counterexample", "engines/search", "recordings"),
-    "decide": (*SPEC, *BASE, ENGINE, "engines", "frontends", "emit"),
+    "decide": (*SPEC, *BASE, ENGINE, "engines", "frontends", "emit", "mutation"),
     "cli": (
         *SPEC,
         *BASE,

@@ -47,6 +47,7 @@ def pipeline(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trips", type=trips, metavar="N", help="a trip count, or forever (default): every trip count")
     parser.add_argument("--bytes", type=copy_bytes, metavar="B", help="bytes of a stage, a multiple of 16")
     parser.add_argument("--prove", action="store_true", help="with Z3 as well")
+    add_redundant(parser)
     add_common(parser)
 
 
@@ -66,6 +67,7 @@ def epilogue(parser: argparse.ArgumentParser) -> None:
         " the box. Exit code 0: all decided, whichever way",
     )
     parser.add_argument("--processes", type=whole(1, 1024), default=0, metavar="N", help="default: one per core")
+    add_redundant(parser)
     add_common(parser)
 
 
@@ -77,6 +79,7 @@ def mainloop(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--consumers", type=whole(1, MAX_WARPGROUPS), metavar="C", help="consumer warpgroups (1)")
     parser.add_argument("--minimal-wait", action="store_true", help="the largest wait_group<N> that is still safe")
+    add_redundant(parser)
     add_common(parser)
 
 
@@ -94,6 +97,7 @@ def gemm(parser: argparse.ArgumentParser) -> None:
     for kind in ("union", "struct"):
         text = f"mainloop and epilogue tensors as a {kind}"
         storage.add_argument(f"--{kind}", dest="storage", action="store_const", const=kind, help=text)
+    add_redundant(parser)
     add_common(parser)
 
 
@@ -114,6 +118,7 @@ def spec(parser: argparse.ArgumentParser) -> None:
         "--trips", type=trips, metavar="N", help="a trip count, as --set trips=N, or forever: every trip count"
     )
     parser.add_argument("--prove", action="store_true", help="with Z3 as well")
+    add_redundant(parser)
     add_common(parser)
 
 
@@ -145,7 +150,7 @@ def ptx(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dump-launch", action="store_true", help="write a launch file to fill in, and check nothing")
     parser.add_argument("--table", action="store_true", help="rings of barriers, roles, buffers, and who orders whom")
     parser.add_argument("--emit", default="", metavar="FILE.py", help="write the kernel down for verify spec")
-    parser.add_argument("--redundant", action="store_true", help="what the kernel could do without, if it is proved")
+    add_redundant(parser)
     parser.add_argument(
         "--sweep", default="", metavar="NAME=A..B", help="every value of a parameter: its name, or an offset: +8:u32"
     )
@@ -221,6 +226,10 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     )
     add_every_step(parser)
     add_output(parser)
+
+
+def add_redundant(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--redundant", action="store_true", help="what the kernel could do without, if it is proved")
 
 
 def add_every_step(parser: argparse.ArgumentParser) -> None:

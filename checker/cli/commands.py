@@ -15,7 +15,7 @@ from sm90_verify.cli.progress import progress_line
 from sm90_verify.cli.usage import EVIDENCE, make_parser
 from sm90_verify.cli.values import UsageError
 from sm90_verify.files import must_have_a_folder
-from sm90_verify.result import Definition, Result
+from sm90_verify.result import PROVED, Definition, Result
 
 if TYPE_CHECKING:
     from sm90_verify.spec.language.pipeline import Pipeline
@@ -116,6 +116,11 @@ def _check(kernel: Any, settings: dict[str, Any], options: argparse.Namespace, s
             **_bounds(options),
             progress=progress,
         )
+        if options.redundant and result.verdict == PROVED:
+            from sm90_verify.decide.redundant_lines import with_redundant
+
+            asked = {"properties": options.properties, "engine": options.engine, **_bounds(options)}
+            result = with_redundant(result, kernel, settings, progress=progress, **asked)
     file = sys.modules[kernel.__module__].__file__ if options.command == "spec" else None
     definition = None if file is None else Definition(os.path.abspath(file), kernel.__name__)
     return replace(result, shown=shown, definition=definition)

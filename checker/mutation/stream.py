@@ -106,8 +106,12 @@ class Sites:
     loops: dict[tuple[str, tuple[str, int]], dict[str, None]] = field(default_factory=dict)
 
 
-def edited(kernel: type[Pipeline], edit: AnyEdit | None, sites: Sites | None = None) -> type[Pipeline]:
-    """The pipeline class with one edit; None changes nothing, and what the roles do can be recorded."""
+def edited(
+    kernel: type[Pipeline], edit: AnyEdit | tuple[Edit, ...] | None, sites: Sites | None = None
+) -> type[Pipeline]:
+    """The pipeline class with one edit, or with one of each of several roles; None changes nothing, and what the roles
+    do can be recorded.
+    """
     roles = {
         name: replace(declaration, body=_Stream(name, declaration.body, edit, sites))
         for name, declaration in roles_of(kernel).items()
@@ -126,7 +130,7 @@ class _Now(Plumbing):
 class _Edited(Pipeline):
     """What an edited pipeline does differently besides its roles."""
 
-    _edit: AnyEdit | None
+    _edit: AnyEdit | tuple[Edit, ...] | None
     _sites: Sites | None
 
     def __init__(self, **parameters: Any) -> None:
@@ -214,9 +218,12 @@ class _Driver(Plumbing):
 class _Stream(Plumbing):
     """A role's body with the filter around it."""
 
-    def __init__(self, name: str, body: Callable[..., Body], edit: AnyEdit | None, sites: Sites | None) -> None:
+    def __init__(
+        self, name: str, body: Callable[..., Body], edit: AnyEdit | tuple[Edit, ...] | None, sites: Sites | None
+    ) -> None:
         self.name, self.body, self.sites = name, body, sites
-        self.edit = edit if isinstance(edit, Edit) and edit.role == name else None
+        edits = edit if isinstance(edit, tuple) else (edit,)
+        self.edit = next((one for one in edits if isinstance(one, Edit) and one.role == name), None)
         self.drivers: dict[str, _Driver] = {}
         self.__name__ = name
         self.__code__ = body.__code__
