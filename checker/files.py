@@ -24,13 +24,15 @@ def write_whole(path: str, content: bytes) -> None:
         raise SpecError(f"-o {path}: {error.strerror or error}") from None
 
 
-def must_have_a_folder(path: str) -> None:
-    """Raises SpecError at once if write_whole cannot write there for want of a folder, before there is anything to."""
+def must_have_a_folder(path: str, option: str = "-o") -> None:
+    """Raises SpecError at once if write_whole cannot write there for want of a folder, before there is anything to.
+    option: which names the path.
+    """
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
-        raise SpecError(f"-o {path}: there is no folder {folder}: make it, or name another file")
+        raise SpecError(f"{option} {path}: there is no folder {folder}: make it, or name another file")
     if os.path.isdir(path):
-        raise SpecError(f"-o {path}: is a folder: name a file in it")
+        raise SpecError(f"{option} {path}: is a folder: name a file in it")
 
 
 def _is_stream(path: str) -> bool:

@@ -29,9 +29,10 @@ def run(arguments: Sequence[str] | None) -> int:
         return 0
     if options.command is None:
         raise UsageError("which command? see verify --help")
-    for path in (getattr(options, "output", None), getattr(options, "emit", None)):
+    for option, name in (("-o", "output"), ("--emit", "emit")):
+        path = getattr(options, name, None)
         if path and options.command != "record":
-            must_have_a_folder(path)
+            must_have_a_folder(path, option)
     return _COMMANDS[options.command](options)
 
 

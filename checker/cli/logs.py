@@ -16,6 +16,20 @@ from sm90_verify.result import Result
 MODELS = ("gemm", "mainloop", "epilogue", "pipeline")
 """What a log can be held against."""
 
+ANSWERED = {
+    "output": "-o",
+    "format": "--format",
+    "properties": "--property",
+    "limit": "--limit",
+    "timeout": "--timeout",
+    "memory": "--memory",
+    "engine": "--engine",
+    "unreduced": "--unreduced",
+    "every_step": "--all",
+    "redundant": "--redundant",
+}
+"""Options of a model that say how it is answered, and not what it is."""
+
 
 def about_logs(options: argparse.Namespace) -> int:
     """Answers about each file; gives the exit code."""
@@ -92,6 +106,10 @@ def _against(options: argparse.Namespace, path: str) -> Iterable[Result]:
         raise UsageError(f"--against: name a model: {', '.join(MODELS)}, and its options behind it")
     _must_be_a_synclog(path, "--against", "the model that it is of")
     asked = make_parser().parse_args(words)
+    usual = make_parser().parse_args([words[0], *(["--schedule", "ws"] if words[0] == "gemm" else [])])
+    for name, option in ANSWERED.items():
+        if getattr(asked, name) != getattr(usual, name):
+            raise UsageError(f"{option} behind --against would be the model's: put it before --against")
     kernel, settings, _ = choose_pipeline(asked) if asked.command == "pipeline" else choose(asked)
     return [check_against(path, kernel(**settings))]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, Unpack
 
-from sm90_verify.decide.redundant import redundant
+from sm90_verify.decide.redundant import in_flight_at_exit, redundant
 from sm90_verify.decide.sweep import read_sweep
 from sm90_verify.decide.sweep import sweep as sweep_over
 from sm90_verify.emit.specification import specification
@@ -147,7 +147,7 @@ def decided(
             result = replace(result, table=kernel_table(kernels[0], cases[0].execution.addresses.dynamic))
         if redundancy and result.verdict == PROVED:
             result = replace(result, redundant=_left_out(kernels, asked, effort))
-        notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)))
+        notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)), *in_flight_at_exit(kernels))
     return replace(
         result,
         parameters=parameters,
@@ -269,7 +269,8 @@ def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effo
     """The cases of a launch: every cluster is executed."""
     code, addresses = code_of(module, function, launch)
     found: dict[object, LaunchCase] = {}
-    for blocks in launch.clusters():
+    for number, blocks in enumerate(launch.clusters()):
+        effort.tick("executing", "clusters", number, None)
         execution = ClusterRun(code, addresses, launch, blocks, effort.tick)
         execution.run()
         key = tuple(tuple(warp.events) for cta in execution.cluster.ctas for warp in cta.warps)

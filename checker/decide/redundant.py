@@ -6,7 +6,7 @@ one of straight programs, as those of a launch are: what it proves is about that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -60,7 +60,28 @@ def _holds(kernel: Kernel, left_out: Sequence[_Candidate], verdict: Verdict) -> 
         changed = without(kernel, {one.key for one in left_out})
     except SpecError:
         return False
-    return verdict(changed) == PROVED
+    return storing_at_exit(changed) <= storing_at_exit(kernel) and verdict(changed) == PROVED
+
+
+def storing_at_exit(kernel: Kernel) -> frozenset[str]:
+    """The programs that end while a bulk store of theirs may still read shared memory: no property forbids that without
+    `strict`, and no wait is redundant that keeps it from happening.
+    """
+    return frozenset(
+        program.name
+        for program in kernel.programs
+        for node in program.nodes
+        if node.operation is None and (any(node.held.bulk_reads) or node.held.fresh_reads)
+    )
+
+
+def in_flight_at_exit(kernels: Iterable[Kernel]) -> list[str]:
+    """A note for each of them."""
+    return [
+        f"{name} ends while a bulk store of its own may still read shared memory: nothing says that this is safe; "
+        "cp.async.bulk.wait_group.read 0 waits for it"
+        for name in sorted({name for kernel in kernels for name in storing_at_exit(kernel)})
+    ]
 
 
 def _candidates(kernel: Kernel) -> list[_Candidate]:

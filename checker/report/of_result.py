@@ -32,6 +32,10 @@ MOST_ROWS = 60
 """Steps of a schedule that are shown, the last of those that matter, unless all are asked for."""
 
 
+NOT_REPLAYED = ("ptx", "log", "hang")
+"""Commands whose kernels are made of other files than a specification: `verify replay` does not read these."""
+
+
 def sections_of(result: Result, *, every_step: bool = False, again: str | None = None) -> Report:
     """The report on a result. every_step: all of its trace, not only those that matter. again: as in Execution; what
     was replayed is not to be written over its file.
@@ -40,7 +44,8 @@ def sections_of(result: Result, *, every_step: bool = False, again: str | None =
     sections: list[Section] = [one for one in (result.recovered, result.hang, result.table) if one is not None]
     if result.trace is not None:
         sections += _counterexample(result.trace, every_step)
-        sections += [Execution(result.trace, result.shortest, again), Break()]
+        told = "" if again is None and result.command in NOT_REPLAYED else again
+        sections += [Execution(result.trace, result.shortest, told), Break()]
     sections += [
         Findings(result.findings, result.trace),
         *(() if result.redundant is None else (Redundant(result.redundant),)),

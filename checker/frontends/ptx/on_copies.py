@@ -24,6 +24,7 @@ from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.frontends.ptx.tensor_map import MAP_BYTES, TensorMap, decode
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT
 
 
 def on_cp(bound: Binding) -> Handler:
@@ -188,6 +189,7 @@ def _bulk_in(bound: Binding) -> Handler:
             (0 if origin is None else origin(fragment), "the source"),
         )
         for (where, bytes, signalled, chosen, begin), some in found:
+            _must_be_aligned(bound, ("the destination", where), ("the size", bytes), ("the source", begin))
             ranks = _ranks(bound, warp, where, None if mask is None else chosen)
             ranges = footprints.bulk(where & OFFSET, bytes)
             barriers = _barriers(bound, warp, ranks, signalled, mask is not None)
@@ -201,6 +203,16 @@ def _bulk_in(bound: Binding) -> Handler:
     return run
 
 
+def _must_be_aligned(bound: Binding, *given: tuple[str, int]) -> None:
+    """cp.async.bulk wants multiples of 16 (PTX ISA 9.7.9.25.4.1)."""
+    for what, value in given:
+        if value % BULK_ALIGNMENT:
+            raise SpecError(
+                f"{bound.one.name}: {what} is {value:#x}: it must be a multiple of {BULK_ALIGNMENT} bytes",
+                bound.reader.source,
+            )
+
+
 def _bulk_out(bound: Binding) -> Handler:
     one = bound.one
     origin, size = bound.reader.shared(one.operands[1]), bound.reader.get(one.operands[2])
@@ -209,6 +221,7 @@ def _bulk_out(bound: Binding) -> Handler:
         for (where, bytes), some in bound.reader.by_value(
             lanes, (origin(fragment), "the source"), (size(fragment), "the size")
         ):
+            _must_be_aligned(bound, ("the source", where), ("the size", bytes))
             bound.note(warp, fragment, some, CopiedOut(footprints.bulk(where & OFFSET, bytes), 0, where & OFFSET))
         return True
 

@@ -1,0 +1,82 @@
+"""What is said beside a verdict on PTX, and of what no verdict is given."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ptx_text import asked, kernel, launch
+from test_ptx import handoff
+
+from sm90_verify.cli.main import main
+from sm90_verify.result import PROVED
+from sm90_verify.spec.errors import SpecError
+
+STORE = """
+	mov.u32 %r1, smem;
+	mov.u32 %r0, %tid.x;
+	shl.b32 %r2, %r0, 2;
+	add.u32 %r2, %r2, %r1;
+	st.shared.b32 [%r2+1024], %r0;
+	fence.proxy.async.shared::cta;
+	bar.sync 0;
+	setp.ne.u32 %p0, %r0, 0;
+	@%p0 bra DONE;
+	mov.u64 %d0, 0x400000000000;
+	cp.async.bulk.global.shared::cta.bulk_group [%d0], [%r1+1024], 128;
+	cp.async.bulk.commit_group;
+	{wait}
+DONE:
+"""
+WAIT = "cp.async.bulk.wait_group.read 0;"
+
+
+def test_a_store_in_flight_at_exit_is_noted(tmp_path):
+    without = asked(tmp_path, kernel(STORE.format(wait="")), launch(32), redundancy=True)
+    assert without.verdict == PROVED
+    assert [note for note in without.notes if "warp0.0 ends while a bulk store of its own" in note]
+    waits = asked(tmp_path, kernel(STORE.format(wait=WAIT)), launch(32), redundancy=True)
+    assert waits.verdict == PROVED
+    assert not [note for note in waits.notes if "ends while a bulk store" in note]
+    assert not [one for one in waits.redundant if "wait_group" in one.what]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("[%r1+1024], 128", "[%r1+1028], 128"), "the source is 0x804: it must be a multiple of 16"),
+        (("[%r1+1024], 128", "[%r1+1024], 120"), "the size is 0x78: it must be a multiple of 16"),
+    ],
+)
+def test_a_bulk_copy_that_is_not_aligned_is_refused(tmp_path, change, words):
+    with pytest.raises(SpecError, match=words):
+        asked(tmp_path, kernel(STORE.format(wait=WAIT).replace(*change)), launch(32))
+
+
+def test_no_replay_is_promised_of_ptx(tmp_path, capsys):
+    (tmp_path / "k.ptx").write_text(handoff(waits=""))
+    told = {"launch": 1, "grid": [1, 1, 1], "block": [64, 1, 1], "dynamic_shared": 2048}
+    (tmp_path / "l.json").write_text(json.dumps(told))
+    assert main(["ptx", str(tmp_path / "k.ptx"), "--launch", str(tmp_path / "l.json")]) == 1
+    out = capsys.readouterr().out
+    assert "trace: " in out and "verify replay" not in out
+
+
+def test_a_grid_of_many_ctas_keeps_to_its_time(tmp_path):
+    """Where all CTAs are executed one after the other, and each takes little."""
+    result = asked(tmp_path, handoff(), launch(64, grid=[1000, 1, 1]), timeout=0.05)
+    assert result.verdict == "undetermined"
+    assert "executing" in result.findings[0].note
+
+
+@pytest.mark.parametrize("option", [["-o", "y.txt"], ["--format", "json"], ["--timeout", "3"], ["--redundant"]])
+def test_options_behind_against_are_refused(tmp_path, capsys, option):
+    (tmp_path / "x.log").write_text("synclog at 1: cluster_barrier_init\n")
+    given = ["log", str(tmp_path / "x.log"), "--against", "gemm", "--schedule", "ws", *option]
+    assert main(given) == 2
+    assert f"{option[0]} behind --against" in capsys.readouterr().err
+
+
+def test_the_option_that_names_no_folder_is_named(tmp_path, capsys):
+    assert main(["ptx", "k.ptx", "--launch", "l.json", "--emit", f"{tmp_path}/none/x.py"]) == 2
+    assert "--emit" in capsys.readouterr().err
