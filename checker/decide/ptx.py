@@ -216,15 +216,29 @@ def _of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> 
         progress=asked.progress,
         trace_seconds=asked.trace_seconds,
     )
-    result = result if stuck is None else _of_a_hang(result, stuck)
+    result = result if stuck is None else _of_a_hang(result, stuck, _waiting(case.execution))
     return _of_parted(result) if case.execution.parted else result
 
 
-def _of_a_hang(result: Result, stuck: Source) -> Result:
+def _waiting(execution: ClusterRun) -> str:
+    """Which warps wait at which lines where the kernel cannot go on."""
+    found: dict[int, dict[str, None]] = {}
+    for cta in execution.cluster.ctas:
+        for warp in cta.warps:
+            for _, event in warp.left:
+                if event is not None:
+                    found.setdefault(execution.code.function.code[event.number].line, {})[warp.name] = None
+    lines = [f"{', '.join(names)} at line {line}" for line, names in found.items()]
+    return "; ".join(lines[:4]) + ("; …" if len(lines) > 4 else "")
+
+
+def _of_a_hang(result: Result, stuck: Source, waiting: str) -> Result:
     """The result on a kernel that cannot go on in the run that was made: what it would have done then is not known. So
     what is not violated is open; and that arrivals never come says no more than that it hangs.
     """
-    note = f"the kernel cannot go on at {stuck} in some schedule, and what would come then was not looked at"
+    note = (
+        f"the kernel cannot go on at {stuck} in some schedule ({waiting}), and what would come then was not looked at"
+    )
     findings = tuple(
         finding
         if finding.verdict == VIOLATED and finding.id != "arrival-count"
