@@ -241,6 +241,15 @@ class Depended(NamedTuple):
     kind: Literal["launch_dependents", "wait"]
 
 
+class PeriodMarked(NamedTuple):
+    """Lanes come to the head of a loop, where a period of what it does begins or is over, which stands for any number
+    of them. name: of the loop.
+    """
+
+    name: str
+    begins: bool
+
+
 What: TypeAlias = (
     Initialised
     | Invalidated
@@ -268,6 +277,7 @@ What: TypeAlias = (
     | LanesParted
     | RegistersSet
     | Depended
+    | PeriodMarked
 )
 
 
