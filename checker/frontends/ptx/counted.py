@@ -130,14 +130,17 @@ class Form:
         return self._by(1 << other)
 
     def __floordiv__(self, other: object) -> Number:
+        """Known where what is left over from all periods together does not come to one more: so a division that is
+        written as a product with the reciprocal is known, too.
+        """
         if not isinstance(other, int) or other <= 0:
             raise NoForm
-        if self._goes_by(other):
-            return form_of(self.base // other, self.rest // other, self.done // other, self.most)
-        least, greatest = self.limits
+        rest, done = _nearest(self.rest, other), _nearest(self.done, other)
+        left = form_of(self.base, self.rest - rest * other, self.done - done * other, self.most)
+        least, greatest = left.limits if isinstance(left, Form) else (left, left)
         if least // other != greatest // other:
             raise NoForm
-        return least // other
+        return form_of(least // other, rest, done, self.most)
 
     def __mod__(self, other: object) -> Number:
         if not isinstance(other, int) or other <= 0:
@@ -215,6 +218,11 @@ class Form:
 
     def __bool__(self) -> bool:
         return self != 0
+
+
+def _nearest(number: int, unit: int) -> int:
+    """How many units the number is, rounded."""
+    return (2 * number + unit) // (2 * unit)
 
 
 def _sure(yes: bool, no: bool) -> bool:
