@@ -8,6 +8,7 @@ is proved.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from sm90_verify.decide.cases import Asked, LaunchCase, of_case, together
 from sm90_verify.decide.sweep import Swept, found_among
 from sm90_verify.engines.effort import Effort, RanOut
+from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.ptx.heads import Unlike
 from sm90_verify.frontends.ptx.inserted import Counting, counting, marked, may_go_on
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
@@ -22,26 +24,30 @@ from sm90_verify.frontends.ptx.launch import Launch, OpenValue
 from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Result
+from sm90_verify.spec.model.kernel import Kernel
 
 MOST_APART = 24
 """Values of a period that is looked for."""
 MOST_TRIES = 4
 """Periods of which it is looked at the registers."""
-GREATEST = 1 << 30
-"""The greatest value that is claimed; of parameters of fewer bytes, a quarter of what they hold."""
+GREATEST = (1 << 30, 1 << 20, 1 << 14, 100)
+"""The greatest value that is claimed: the first of these for which nothing overflows."""
 WITHOUT = 24
 """Values that are decided where no larger ones can be claimed."""
+MOST_STATES = 100_000
+"""That are searched of a kernel with loops, unless it is asked otherwise."""
 BEYOND = 3
 """Values that are decided where a kernel with loops is violated, to see whether one of a launch is."""
 
 
 class Classes(NamedTuple):
-    """first: the number of the value from which on values are claimed; apart: how many values a period has. cases: of
-    each value within it. lines: of the heads of loops.
+    """first: the number of the value from which on values are claimed; apart: how many values a period has; greatest:
+    the greatest value. cases: of each value within the period. lines: of the heads of loops.
     """
 
     first: int
     apart: int
+    greatest: int
     cases: tuple[tuple[LaunchCase, ...], ...]
     lines: tuple[int, ...]
 
@@ -61,6 +67,10 @@ class Larger:
 
     def result(self, name: str) -> Result:
         """The result for all values. name: of the kernel."""
+        start = time.perf_counter()
+        return replace(self._result(name), seconds=time.perf_counter() - start)
+
+    def _result(self, name: str) -> Result:
         classes, why = self._classes()
         base = self._base(WITHOUT if classes is None else classes.first)
         if base.verdict == VIOLATED or classes is None:
@@ -68,13 +78,23 @@ class Larger:
         larger = []
         for number, cases in enumerate(classes.cases):
             try:
-                one = together([of_case(case, lift(case.execution, name), self.asked, self.effort) for case in cases])
+                one = together([self._of_case(case, lift(case.execution, name)) for case in cases])
             except (RanOut, Undetermined) as error:
                 return self._open(base, str(error))
             if one.verdict != PROVED:
                 return self._beyond(base, classes, number, one)
             larger.append(one)
         return self._claimed(base, classes, larger)
+
+    def _of_case(self, case: LaunchCase, kernel: Kernel) -> Result:
+        """By default order alone, and then search for a while: with loops of so many operations it may never end."""
+        if self.asked.engine != DEFAULT:
+            return of_case(case, kernel, self.asked, self.effort)
+        ordered = of_case(case, kernel, self.asked._replace(engine="order", limit=0, reduced=True), self.effort)
+        if all(one.verdict == PROVED for one in ordered.findings):
+            return ordered
+        limited = self.asked._replace(limit=self.asked.limit or MOST_STATES)
+        return of_case(case, kernel, limited, self.effort)
 
     def _value(self, number: int) -> int:
         return self.swept.values.start + number * self.swept.values.step
@@ -98,7 +118,9 @@ class Larger:
         decided = base.scope["sweep"][self.swept.name]
         note = f"larger values of {self.swept.name} are not claimed: {why}"
         findings = tuple(
-            replace(one, verdict=UNDETERMINED, note=f"proved for {decided[0]} to {decided[1]}; {note}")
+            replace(
+                one, verdict=UNDETERMINED, note=f"proved for {decided[0]} to {decided[1]}, larger ones are not claimed"
+            )
             if one.verdict == PROVED
             else one
             for one in base.findings
@@ -110,25 +132,32 @@ class Larger:
 
     def _classes(self) -> tuple[Classes | None, str]:
         """What stands for all larger values; or None, and why there is nothing."""
-        why, tries = f"no period of up to {MOST_APART} values was found", 0
+        why, tries = "", 0
         for apart in range(1, MOST_APART + 1):
             for first in (apart + 4, 3 * apart + 8):
                 if tries == MOST_TRIES:
                     return None, why
-                try:
-                    if not self._may_go_on(first, apart):
-                        continue
-                    tries += 1
-                    found = [self._marked(first + number, apart) for number in range(apart)]
-                    cases = tuple(cases for cases, _ in found)
-                    lines = dict.fromkeys(line for _, some in found for line in some)
-                    return Classes(first, apart, cases, tuple(lines)), ""
-                except Unlike as error:
-                    line = f"line {error.line}: " if error.line else ""
-                    why = f"{line}{error}"
-                except (RanOut, Undetermined) as error:
-                    why = str(error)
-        return None, why
+                if not self._may_go_on(first, apart):
+                    continue
+                tries += 1
+                for greatest in self._bounds():
+                    try:
+                        return self._of_period(first, apart, greatest), ""
+                    except Unlike as error:
+                        line = f"line {error.line}: " if error.line else ""
+                        why = why or f"{line}{error}"
+                    except (RanOut, Undetermined) as error:
+                        why = why or str(error)
+        return None, why or f"what the kernel does does not come again with periods of up to {MOST_APART} values"
+
+    def _bounds(self) -> list[int]:
+        """Greatest values to claim, the greatest first."""
+        return [one for one in GREATEST if one < 1 << 8 * self.swept.size - 1]
+
+    def _of_period(self, first: int, apart: int, greatest: int) -> Classes:
+        found = [self._marked(first + number, apart, greatest) for number in range(apart)]
+        lines = dict.fromkeys(line for _, some in found for line in some)
+        return Classes(first, apart, greatest, tuple(cases for cases, _ in found), tuple(lines))
 
     def _may_go_on(self, first: int, apart: int) -> bool:
         runs = zip(*(self._counting(first + times * apart) for times in range(3)), strict=True)
@@ -144,13 +173,13 @@ class Larger:
             ]
         return self.runs[number]
 
-    def _marked(self, number: int, apart: int) -> tuple[tuple[LaunchCase, ...], tuple[int, ...]]:
+    def _marked(self, number: int, apart: int, greatest: int) -> tuple[tuple[LaunchCase, ...], tuple[int, ...]]:
         """The cases of all values that are a multiple of the period beyond one."""
         step = apart * self.swept.values.step
         start = self._value(number) + step
-        if start > self.greatest:
-            raise Unlike(f"values above {self.greatest} are not claimed, and {self.swept.name} is there already")
-        value = OpenValue(self.swept.name, self.swept.offset, self.swept.size, step, (self.greatest - start) // step)
+        if start > greatest:
+            raise Unlike(f"values above {greatest} are not claimed, and {self.swept.name} is there already")
+        value = OpenValue(self.swept.name, self.swept.offset, self.swept.size, step, (greatest - start) // step)
         launch = replace(self._of(number + apart), open=value)
         lines: dict[int, None] = {}
         found: dict[object, LaunchCase] = {}
@@ -164,12 +193,6 @@ class Larger:
             known = found.get(key)
             found[key] = LaunchCase(blocks, 1 if known is None else known.clusters + 1, run)
         return tuple(found.values()), tuple(lines)
-
-    @property
-    def greatest(self) -> int:
-        """The greatest value that is claimed."""
-        bound: int = min(GREATEST, 1 << 8 * self.swept.size - 2)
-        return bound
 
     def _beyond(self, base: Result, classes: Classes, number: int, found: Result) -> Result:
         """A kernel with loops is not proved: the result on a launch that it stands for and that is violated, if one of
@@ -196,14 +219,15 @@ class Larger:
         )
         if not lines:
             note = f"{name} from {start} on by periods of {period}: no loop depends on it"
-        by_periods = {"from": start, "period": period, "one_by_one": base.scope["sweep"][name]}
-        scope = {
+        by_periods = {"name": name, "from": start, "period": period, "one_by_one": base.scope["sweep"][name]}
+        scope: dict[str, object] = {
             **base.scope,
-            "sweep": {name: [self.swept.values.start, self.greatest], "step": step},
+            "sweep": {name: [self.swept.values.start, classes.greatest], "step": step},
             "periods": by_periods,
         }
         return replace(
             base,
+            parameters={**base.parameters, name: f"{self.swept.values.start}.."},
             findings=all_of.findings,
             scope=scope,
             notes=(note, *all_of.notes),

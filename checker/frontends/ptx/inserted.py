@@ -24,10 +24,13 @@ MOST_EXECUTIONS = 12
 
 
 class Counting(NamedTuple):
-    """A run of a cluster, and how often its lanes have gone round loops."""
+    """A run of a cluster, how often its lanes have gone round loops, and what each warp did, without the numbers of
+    phases.
+    """
 
     run: ClusterRun
     rounds: RoundsCounted
+    events: list[list[LaneEvent]]
 
 
 class Marked(NamedTuple):
@@ -46,20 +49,22 @@ def counting(
     rounds = RoundsCounted(loops_of(code))
     run.watch = rounds
     run.run()
-    return Counting(run, rounds)
+    return Counting(run, rounds, events_of(run))
 
 
 def may_go_on(few: Counting, more: Counting, most: Counting) -> bool:
     """Each warp does in the second run what it does in the first, with something more in one place, and in the third
     that twice.
     """
-    runs = zip(events_of(few.run), events_of(more.run), events_of(most.run), strict=True)
-    return all(_is_repeated(*some) for some in runs)
+    return all(_is_repeated(*some) for some in zip(few.events, more.events, most.events, strict=True))
 
 
 def _is_repeated(few: list[LaneEvent], more: list[LaneEvent], most: list[LaneEvent]) -> bool:
+    added = len(more) - len(few)
+    if added < 0 or len(most) != len(more) + added:
+        return False
     at = next((at for at, (one, other) in enumerate(zip(few, more, strict=False)) if one != other), len(few))
-    block = more[at : at + len(more) - len(few)]
+    block = more[at : at + added]
     return few[:at] + block + few[at:] == more and few[:at] + block + block + few[at:] == most
 
 
@@ -99,7 +104,7 @@ def marked(
         raise Unlike("registers of its loops go on by something else each time")
     if why := memory_between(run.cluster):
         raise Unlike(why)
-    if [_without_periods(one) for one in events_of(run)] != events_of(few.run):
+    if [_without_periods(one) for one in events_of(run)] != few.events:
         raise Unlike("without the period of a loop, a warp does something else")
     heads = dict.fromkeys(one.loop.head for one in rounds)
     return Marked(run, tuple(code.function.code[code.blocks[head].first].line for head in heads))
