@@ -30,8 +30,10 @@ MOST_APART = 24
 """Values of a period that is looked for."""
 MOST_TRIES = 4
 """Periods of which it is looked at the registers."""
-GREATEST = (1 << 30, 1 << 20, 1 << 14, 100)
-"""The greatest value that is claimed: the first of these for which nothing overflows."""
+GREATEST = (1 << 30, 1 << 20)
+"""The greatest value that is claimed: the first of these for which nothing overflows; of parameters of fewer than four
+bytes, a quarter of what they hold.
+"""
 WITHOUT = 24
 """Values that are decided where no larger ones can be claimed."""
 MOST_STATES = 100_000
@@ -73,7 +75,9 @@ class Larger:
     def _result(self, name: str) -> Result:
         classes, why = self._classes()
         base = self._base(WITHOUT if classes is None else classes.first)
-        if base.verdict == VIOLATED or classes is None:
+        if base.verdict == VIOLATED:
+            return base
+        if classes is None:
             return self._open(base, why)
         larger = []
         for number, cases in enumerate(classes.cases):
@@ -125,34 +129,41 @@ class Larger:
             else one
             for one in base.findings
         )
-        notes = base.notes if base.verdict == VIOLATED else (note, *base.notes)
-        return replace(base, findings=findings, notes=notes)
+        return replace(base, findings=findings, notes=(note, *base.notes))
 
     # -- by periods
 
     def _classes(self) -> tuple[Classes | None, str]:
         """What stands for all larger values; or None, and why there is nothing."""
-        why, tries = "", 0
+        why: list[str] = []
+        for apart, first, greatest in self._tries(why):
+            try:
+                return self._of_period(first, apart, greatest), ""
+            except Unlike as error:
+                why.append(f"line {error.line}: {error}" if error.line else str(error))
+            except (RanOut, Undetermined) as error:
+                why.append(str(error))
+        return None, why[0] if why else f"what it does does not come again by periods of up to {MOST_APART} values"
+
+    def _tries(self, why: list[str]) -> Iterator[tuple[int, int, int]]:
+        """Periods by which what the kernel does comes again, from which value on they do, and what is to be claimed."""
+        tries = 0
         for apart in range(1, MOST_APART + 1):
             for first in (apart + 4, 3 * apart + 8):
+                try:
+                    goes_on = self._may_go_on(first, apart)
+                except (RanOut, Undetermined) as error:
+                    why.append(str(error))
+                    return
+                if goes_on:
+                    yield from ((apart, first, greatest) for greatest in self._bounds())
+                    tries += 1
                 if tries == MOST_TRIES:
-                    return None, why
-                if not self._may_go_on(first, apart):
-                    continue
-                tries += 1
-                for greatest in self._bounds():
-                    try:
-                        return self._of_period(first, apart, greatest), ""
-                    except Unlike as error:
-                        line = f"line {error.line}: " if error.line else ""
-                        why = why or f"{line}{error}"
-                    except (RanOut, Undetermined) as error:
-                        why = why or str(error)
-        return None, why or f"what the kernel does does not come again with periods of up to {MOST_APART} values"
+                    return
 
     def _bounds(self) -> list[int]:
         """Greatest values to claim, the greatest first."""
-        return [one for one in GREATEST if one < 1 << 8 * self.swept.size - 1]
+        return list(GREATEST) if self.swept.size >= 4 else [1 << 8 * self.swept.size - 2]
 
     def _of_period(self, first: int, apart: int, greatest: int) -> Classes:
         found = [self._marked(first + number, apart, greatest) for number in range(apart)]

@@ -243,10 +243,9 @@ class Depended(NamedTuple):
 
 class PeriodMarked(NamedTuple):
     """Lanes come to the head of a loop, where a period of what it does begins or is over, which stands for any number
-    of them. name: of the loop.
+    of them.
     """
 
-    name: str
     begins: bool
 
 

@@ -83,11 +83,18 @@ class RoundsCounted:
 
 
 class Rounds(NamedTuple):
-    """A run of a loop in which a launch with more to do has `more` rounds; visits: to the head, in that launch."""
+    """A run of a loop in which a launch with more to do has `more` rounds; visits: to the head, in that launch. after:
+    rounds of it that come after the period which is looked at, as the last ones may be of another kind; the first ones
+    may be as well, and it comes after as many as it has itself.
+    """
 
     run: LoopRun
     visits: int
     more: int
+
+    @property
+    def after(self) -> int:
+        return max(0, (self.visits - 1 - 2 * self.more) // 2)
 
 
 class Unlike(Exception):

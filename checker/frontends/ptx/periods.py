@@ -1,6 +1,6 @@
 """One period of each loop shown to stand for any number of them: what lanes hold at its start and at its end.
 
-A launch with one period more than another is executed, and the last whole period of each of its loops is looked at,
+A launch with one period more than another is executed, and one of the last periods of each of its loops is looked at,
 from head to head. At its start every register gets the form that it would have if j periods had been done and m were
 left after it (sm90_verify.frontends.ptx.counted); a register that has none, as it neither stays the same nor moves on
 by the same each period, is not known there. If the period can be executed at all, which is so where nothing that
@@ -69,7 +69,7 @@ class _Begun:
 @dataclass
 class PeriodsShown:
     """Watches the execution of a launch whose loops have `rounds`. value: the parameter on which that depends; learnt:
-    of the executions before. marked: by run of a loop, its name, once its period is over.
+    of the executions before. marked: runs of loops of which the period is over.
     """
 
     code: Code
@@ -78,7 +78,7 @@ class PeriodsShown:
     value: OpenValue
     rounds: Mapping[LoopRun, Rounds]
     learnt: Learnt
-    marked: dict[LoopRun, str] = field(default_factory=dict)
+    marked: dict[LoopRun, None] = field(default_factory=dict)
     visits: dict[LoopOf, list[int]] = field(default_factory=dict)
     begun: dict[LoopRun, _Begun] = field(default_factory=dict)
     failed: bool = False
@@ -98,9 +98,9 @@ class PeriodsShown:
         rounds = self.rounds.get(run)
         if rounds is None:
             return
-        if visits[-1] == rounds.visits - rounds.more:
+        if visits[-1] == rounds.visits - rounds.after - rounds.more:
             self._begin(warp, fragment, run)
-        elif visits[-1] == rounds.visits:
+        elif visits[-1] == rounds.visits - rounds.after:
             self._end(warp, fragment, run)
 
     def finish(self) -> None:
@@ -173,7 +173,7 @@ class PeriodsShown:
                 )
             ]
             fragment.registers[slot] = together(ended)
-        self.marked[run] = self._name(run)
+        self.marked[run] = None
 
     def _comes_to(self, begun: _Begun, fragment: Fragment, slot: int, moves: Moves) -> bool:
         """A register ends with its form for one period more done and one fewer left."""
@@ -198,15 +198,9 @@ class PeriodsShown:
 
     # -- marks
 
-    def _name(self, run: LoopRun) -> str:
-        """The first loop of these lanes is the first of all lanes: they are taken to be decided together."""
-        mine = [one for one in self.begun if (one.loop.warp, one.loop.mask) == (run.loop.warp, run.loop.mask)]
-        number = mine.index(run)
-        return "periods" if number == 0 else f"periods{number + 1}"
-
     def _mark(self, warp: Warp, fragment: Fragment, run: LoopRun, *, begins: bool) -> None:
         number = self.code.blocks[run.loop.head].first
-        warp.events.append(LaneEvent(number, fragment.mask, PeriodMarked(self._name(run), begins)))
+        warp.events.append(LaneEvent(number, fragment.mask, PeriodMarked(begins)))
 
     def _unlike(self, run: LoopRun, why: str) -> Unlike:
         return Unlike(f"{run.loop.warp}: {why}", self.code.function.code[self.code.blocks[run.loop.head].first].line)

@@ -71,7 +71,7 @@ class PartsWriter:
 
     def _nodes(self, part: PartOfRole, registers: RegisterFile | None) -> list[Node]:
         nodes: list[Node] = []
-        last = head = 0
+        last = head = loops = 0
         for number, what, distance in PartWriter(
             self.threads, self.map, self.made, part, self.unsure, registers
         ).operations():
@@ -80,9 +80,12 @@ class PartsWriter:
                 nodes.append(Node(what, self.sources[number], distance=distance, successors={None: after}))
             elif what.begins:
                 head = len(nodes)
-                nodes.append(Node(None, self.sources[number], loop=what.name, successors={True: after}))
+                loops += 1
+                name = "periods" if loops == 1 else f"periods{loops}"
+                nodes.append(Node(None, self.sources[number], loop=name, successors={True: after}))
             elif head == len(nodes) - 1:
                 nodes.pop()  # these lanes do nothing in it
+                loops -= 1
             else:
                 nodes[head].successors[False] = len(nodes)
                 nodes[-1].successors = {None: head}
