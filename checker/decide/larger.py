@@ -197,8 +197,6 @@ class Larger:
         pairs = zip(launch.clusters(), self._counting(number), self._counting(number + apart), strict=True)
         for blocks, few, more in pairs:
             run, some = marked(self.module, self.function, launch, blocks, self.effort.tick, few, more)
-            if run.stuck is not None:
-                raise Unlike("the kernel cannot go on")
             lines.update(dict.fromkeys(some))
             key = tuple(tuple(warp.events) for cta in run.cluster.ctas for warp in cta.warps)
             known = found.get(key)

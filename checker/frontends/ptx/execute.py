@@ -45,7 +45,7 @@ ROUND = 64
 """Times as many blocks after which it is remembered where a warp is, to see that it goes round in a circle."""
 
 
-class Watch(Protocol):
+class Onlooker(Protocol):
     """Somebody who looks on, and may change what registers hold."""
 
     def comes(self, warp: Warp, fragment: Fragment, block: int) -> None:
@@ -74,7 +74,7 @@ class ClusterRun:
                 registers: list[Value] = [UNWRITTEN] * len(code.slots)
                 cta.warps.append(Warp(cta, number, [Fragment(lanes, registers)], mask_of(lanes)))
 
-    watch: Watch | None = None
+    watch: Onlooker | None = None
     """Told of it when lanes come to a block."""
 
     def run(self, *, judged: bool = True) -> ClusterState:

@@ -104,6 +104,11 @@ def marked(
         raise Unlike("registers of its loops go on by something else each time")
     if why := memory_between(run.cluster):
         raise Unlike(why)
+    more_assumed = next((one for one in run.cluster.assumed if one not in few.run.cluster.assumed), None)
+    if more_assumed is not None:
+        raise Unlike(f"it would have to be assumed that {more_assumed.what}", more_assumed.line)
+    if run.parted or run.stuck is not None:
+        raise Unlike("the kernel cannot go on")
     if [_without_periods(one) for one in events_of(run)] != few.events:
         raise Unlike("without the period of a loop, a warp does something else")
     heads = dict.fromkeys(one.loop.head for one in rounds)

@@ -35,7 +35,7 @@ class Moves(NamedTuple):
     by: tuple[int | None, ...]
 
 
-class Standing(NamedTuple):
+class OtherLanes(NamedTuple):
     """Other lanes of a warp: which, where, and what they hold."""
 
     mask: int
@@ -62,7 +62,7 @@ class _Begun:
     registers: list[Value]
     fragment: Fragment
     lanes: tuple[int, ...]
-    others: tuple[Standing, ...]
+    others: tuple[OtherLanes, ...]
     events: int
 
 
@@ -219,9 +219,9 @@ def memory_between(cluster: ClusterState) -> str:
     return ""
 
 
-def _others(warp: Warp, fragment: Fragment) -> tuple[Standing, ...]:
+def _others(warp: Warp, fragment: Fragment) -> tuple[OtherLanes, ...]:
     return tuple(
-        Standing(one.mask, one.block, one.step, tuple(one.registers)) for one in warp.fragments if one is not fragment
+        OtherLanes(one.mask, one.block, one.step, tuple(one.registers)) for one in warp.fragments if one is not fragment
     )
 
 
