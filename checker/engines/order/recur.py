@@ -204,18 +204,16 @@ class _Situation:
         self._number(role, spans.read, who, "read")
         self._number(role, spans.loose_read, who, "loose read")
         for part in self.plan.warpgroups[role]:
-            issued, theirs = self.state.issued[part], self.state.regions[number].get(part)
-            if spans.group < len(issued.waited):
-                self.facts.append(("waited", part))
-                self._number(part, issued.waited[spans.group], who)
-            elif self._may_wait(part):
+            issued = self.state.issued[part]
+            waited = issued.waited[spans.group] if spans.group < len(issued.waited) else NEVER
+            self._number(part, waited, who, "waited")
+            if waited == NEVER:
                 self.facts.append(min(len(issued.clocks) - spans.group, self.plan.pending[part] + 1))
-            if theirs is not None:
-                self._number(part, theirs.loose_read, who, "loose read", part)
 
     def _groups(self, role: int, others: Collection[int]) -> None:
-        """What a part has committed and another one has yet to wait for: groups count from those that the other one has
-        committed, and whoever waits again learns of what was before the last group that it has waited for, or leaves.
+        """What a part has committed, for another one that may wait for it: how many groups more or less than that one,
+        and the clocks of those that it has not waited for, and may not leave. (How many of its own it has not waited
+        for is told by where it is.)
         """
         issued = self.state.issued
         mine, needed = issued[role].clocks, len(issued[role].clocks)
@@ -224,7 +222,6 @@ class _Situation:
             self.facts.append(len(mine) - len(theirs.clocks))
             left = len(theirs.clocks) - self.plan.pending[other] - 1
             needed = min(needed, max(len(theirs.waited), left))
-        self.facts.append(len(mine) - needed)
         self.clocks += mine[needed:]
 
     def _may_wait(self, part: int) -> bool:
