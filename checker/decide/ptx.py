@@ -50,10 +50,10 @@ def check_ptx(
 ) -> Result:
     """Decides a launch of a kernel. path: of the PTX, or what has been read of it; launch: a launch, or the path of a
     launch file (docs/ptx_launch.md) or of a core dump (docs/hang.md); kernel: the name of an .entry, where the file has
-    several. sweep: `NAME=A..B`, a parameter and the values that it is given one after the other. table: say what the
-    kernel is made of; redundancy: what can be left out of it, if it is proved. emit: the Python file that the kernel is
-    written to, as a specification. trace_seconds: how long a shorter schedule of a violation is looked for. The other
-    arguments are those of `check`; the timeout is one for all of it.
+    several. sweep: `NAME=A..B`, a parameter and the values that it is given one after the other; `NAME=A..`, all values
+    from A on (docs/ptx.md). table: say what the kernel is made of; redundancy: what can be left out of it, if it is
+    proved. emit: the Python file that the kernel is written to, as a specification. trace_seconds: how long a shorter
+    schedule of a violation is looked for. The other arguments are those of `check`; the timeout is one for all of it.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
     """
