@@ -194,6 +194,17 @@ def test_what_may_be_otherwise_later_is_not_claimed(tmp_path, what):
     assert re.search(words, note), note
 
 
+def test_what_comes_through_registers_many_iterations_later_is_not_claimed(tmp_path):
+    """A 1 that goes from register to register: none of them changes in the periods that are looked at but one."""
+    moves = "".join(f"mov.u32 %r{number}, %r{number - 1}; " for number in range(60, 20, -1))
+    late = f"{moves} setp.ne.u32 %p5, %r60, 1; @%p5 bra OTHERS; bar.sync 1, 64; OTHERS:"
+    zeros = "".join(f"mov.u32 %r{number}, 0; " for number in range(21, 61))
+    text = ring(reading=late).replace("mov.u32 %r3, 0;", f"mov.u32 %r3, 0; mov.u32 %r20, 1; {zeros}", 1)
+    result = asked(tmp_path, text, launch(64), sweep="n=0..")
+    assert (result.verdict, result.scope["sweep"]["n"]) == (UNDETERMINED, [0, 23])
+    assert asked(tmp_path, text, launch(64), sweep="n=39..45").parameters["n"] == 40
+
+
 def test_a_kernel_that_hangs_from_6_on(tmp_path):
     three = "setp.lt.u32 %p5, %r1, 3; @%p5 mbarrier.arrive.shared.b64 _, [%r6+64];"
     result = asked(tmp_path, ring(release=three), launch(64), sweep="n=0..")
