@@ -141,6 +141,12 @@ def test_a_parameter_that_no_loop_depends_on(tmp_path):
 
 # ---------------------------------------------------------------- not claimed
 
+OWN_CELL = """
+	mov.u32 %r16, smem;
+	shl.b32 %r15, %r0, 2;
+	add.u32 %r15, %r15, %r16;
+	st.shared.b32 [%r15+8192], %r0;
+"""
 NEVER = {
     "one far iteration does more": (
         {"reading": "setp.ne.u32 %p5, %r1, 5000; @%p5 bra OTHERS; bar.sync 1, 64; OTHERS:"},
@@ -168,7 +174,7 @@ NEVER = {
     ),
     "a counter in shared memory": (
         {
-            "reading": "ld.shared.b32 %r14, [smem+8192]; add.u32 %r14, %r14, 1; st.shared.b32 [smem+8192], %r14; "
+            "reading": "ld.shared.b32 %r14, [%r15+8192]; add.u32 %r14, %r14, 1; st.shared.b32 [%r15+8192], %r14; "
             "setp.eq.u32 %p5, %r14, 5000; @%p5 bra DONE;"
         },
         "what shared memory holds",
@@ -187,6 +193,7 @@ NEVER = {
 def test_what_may_be_otherwise_later_is_not_claimed(tmp_path, what):
     changes, words = NEVER[what]
     text = ring(**changes).replace("mov.u32 %r3, 0;", "mov.u32 %r3, 0;\n\tmov.u32 %r14, 0;", 1)
+    text = text.replace("setp.ge.u32 %p1,", f"{OWN_CELL}\tsetp.ge.u32 %p1,", 1)
     result = asked(tmp_path, text, launch(64), sweep="n=0..")
     assert result.verdict == UNDETERMINED
     assert "periods" not in result.scope and result.scope["sweep"]["n"][1] < 100

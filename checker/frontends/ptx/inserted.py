@@ -6,6 +6,7 @@ sm90_verify.frontends.ptx.periods shows whether these stand for any number of th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -53,19 +54,17 @@ def counting(
 
 
 def may_go_on(few: Counting, more: Counting, most: Counting) -> bool:
-    """Each warp does in the second run what it does in the first, with something more in one place, and in the third
-    that twice.
+    """It looks as if each warp did the same more in the second run than in the first as in the third than in the
+    second, wherever that is.
     """
-    return all(_is_repeated(*some) for some in zip(few.events, more.events, most.events, strict=True))
+    return all(_grows_alike(*some) for some in zip(few.events, more.events, most.events, strict=True))
 
 
-def _is_repeated(few: list[LaneEvent], more: list[LaneEvent], most: list[LaneEvent]) -> bool:
-    added = len(more) - len(few)
-    if added < 0 or len(most) != len(more) + added:
+def _grows_alike(few: list[LaneEvent], more: list[LaneEvent], most: list[LaneEvent]) -> bool:
+    if len(more) < len(few) or len(most) - len(more) != len(more) - len(few):
         return False
-    at = next((at for at, (one, other) in enumerate(zip(few, more, strict=False)) if one != other), len(few))
-    block = more[at : at + added]
-    return few[:at] + block + few[at:] == more and few[:at] + block + block + few[at:] == most
+    first, second, third = Counter(few), Counter(more), Counter(most)
+    return first <= second and second - first == third - second
 
 
 def marked(
