@@ -152,7 +152,10 @@ def ptx(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--emit", default="", metavar="FILE.py", help="write the kernel down for verify spec")
     add_redundant(parser)
     parser.add_argument(
-        "--sweep", default="", metavar="NAME=A..B", help="every value of a parameter: its name, or an offset: +8:u32"
+        "--sweep",
+        default="",
+        metavar="NAME=A..B",
+        help="every value of a parameter: its name, or an offset: +8:u32; NAME=A.. for all from A on",
     )
     parser.add_argument("--kernel", default="", metavar="NAME", help="the .entry, where the file has several")
     add_common(parser)

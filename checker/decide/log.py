@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Unpack
 
-from sm90_verify.decide.ptx import TRACE_SECONDS, Asked, AskedOptions
+from sm90_verify.decide.cases import TRACE_SECONDS, Asked, AskedOptions
 from sm90_verify.engines.check import check_valid
 from sm90_verify.engines.effort import Effort, RanOut, memory_bound
 from sm90_verify.frontends.log.assumptions import assumptions

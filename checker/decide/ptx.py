@@ -9,17 +9,16 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
+from sm90_verify.decide.cases import Asked, AskedOptions, LaunchCase, of_case, together
+from sm90_verify.decide.larger import Larger
 from sm90_verify.decide.redundant import in_flight_at_exit, redundant
 from sm90_verify.decide.sweep import read_sweep
 from sm90_verify.decide.sweep import sweep as sweep_over
 from sm90_verify.emit.specification import specification
-from sm90_verify.engines.check import check_valid
-from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
-from sm90_verify.engines.engine import Bounds
+from sm90_verify.engines.effort import Effort, RanOut, memory_bound
 from sm90_verify.engines.order import order
-from sm90_verify.engines.table import DEFAULT
 from sm90_verify.files import write_whole
 from sm90_verify.frontends.core_launch import is_core, launch_from_core
 from sm90_verify.frontends.ptx.addresses import code_of
@@ -33,43 +32,9 @@ from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed
 from sm90_verify.frontends.ptx.table import kernel_table
 from sm90_verify.made_of import LeftOut
-from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result, worst
-from sm90_verify.spec.errors import Source, SpecError
+from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, Finding, Result
+from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.kernel import Kernel
-from sm90_verify.spec.ptx.needs import TOGETHER
-
-TRACE_SECONDS = 1.0
-"""For a shorter schedule of a violation, unless it is asked otherwise."""
-
-
-class LaunchCase(NamedTuple):
-    """Clusters whose warps do the same. first: the CTAs of the first of them; clusters: how many there are."""
-
-    first: tuple[Block, ...]
-    clusters: int
-    execution: ClusterRun
-
-
-class AskedOptions(Bounds, total=False):
-    """The fields of Asked."""
-
-    properties: Sequence[str]
-    engine: str
-    progress: Told | None
-    trace_seconds: float
-
-
-class Asked(NamedTuple):
-    """What is asked about each case of a launch, as the arguments of `check` say it."""
-
-    properties: Sequence[str] = ()
-    engine: str = DEFAULT
-    limit: int = 0
-    timeout: float = 0.0
-    memory: int = 0
-    reduced: bool = True
-    progress: Told | None = None
-    trace_seconds: float = TRACE_SECONDS
 
 
 def check_ptx(
@@ -85,10 +50,10 @@ def check_ptx(
 ) -> Result:
     """Decides a launch of a kernel. path: of the PTX, or what has been read of it; launch: a launch, or the path of a
     launch file (docs/ptx_launch.md) or of a core dump (docs/hang.md); kernel: the name of an .entry, where the file has
-    several. sweep: `NAME=A..B`, a parameter and the values that it is given one after the other. table: say what the
-    kernel is made of; redundancy: what can be left out of it, if it is proved. emit: the Python file that the kernel is
-    written to, as a specification. trace_seconds: how long a shorter schedule of a violation is looked for. The other
-    arguments are those of `check`; the timeout is one for all of it.
+    several. sweep: `NAME=A..B`, a parameter and the values that it is given one after the other; `NAME=A..`, all values
+    from A on (docs/ptx.md). table: say what the kernel is made of; redundancy: what can be left out of it, if it is
+    proved. emit: the Python file that the kernel is written to, as a specification. trace_seconds: how long a shorter
+    schedule of a violation is looked for. The other arguments are those of `check`; the timeout is one for all of it.
 
     Raises SpecError with the line for PTX or a launch that cannot be read, and for what nobody knows.
     """
@@ -103,7 +68,15 @@ def check_ptx(
         raise SpecError("--emit writes one launch down: leave --sweep out")
     else:
         swept = read_sweep(sweep, function)
-        result = sweep_over(told, swept, lambda one: decided(module, function, one, options, effort))
+
+        def of_one(given: Launch) -> Result:
+            return decided(module, function, given, options, effort)
+
+        if swept.open:
+            larger = Larger(module, function, told, swept, options, effort, of_one)
+            result = larger.result(os.path.basename(module.path))
+        else:
+            result = sweep_over(told, swept, of_one)
     return replace(result, notes=(*said, *result.notes))
 
 
@@ -135,14 +108,14 @@ def decided(
         kernels = [lift(case.execution, name, effort.tick) for case in cases]
         if emit:
             _write(emit, cases, kernels, launch, effort)
-        results = [_of_case(case, one, asked, effort) for case, one in zip(cases, kernels, strict=True)]
+        results = [of_case(case, one, asked, effort) for case, one in zip(cases, kernels, strict=True)]
     except (RanOut, Undetermined) as error:
         ids = asked.properties or PROPERTIES
         findings = tuple(Finding(id, UNDETERMINED, note=str(error)) for id in ids)
         result = Result("ptx", name, {}, asked.engine, findings)
         notes: tuple[str, ...] = ()
     else:
-        result = with_origins(_together(results), function)
+        result = with_origins(together(results), function)
         if table:
             result = replace(result, table=kernel_table(kernels[0], cases[0].execution.addresses.dynamic))
         if redundancy and result.verdict == PROVED:
@@ -200,67 +173,6 @@ def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[
     )
 
 
-def _of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> Result:
-    stuck = case.execution.stuck
-    left = max(1e-3, asked.timeout - (time.perf_counter() - effort.since)) if asked.timeout else 0.0
-    by_order = stuck is not None and asked.engine == DEFAULT
-    result = check_valid(
-        kernel,
-        command="ptx",
-        properties=asked.properties,
-        engine="order" if by_order else asked.engine,
-        limit=0 if by_order else asked.limit,
-        timeout=left,
-        memory=asked.memory,
-        reduced=by_order or asked.reduced,
-        progress=asked.progress,
-        trace_seconds=asked.trace_seconds,
-    )
-    result = result if stuck is None else _of_a_hang(result, stuck, _waiting(case.execution))
-    return _of_parted(result) if case.execution.parted else result
-
-
-def _waiting(execution: ClusterRun) -> str:
-    """Which warps wait at which lines where the kernel cannot go on."""
-    found: dict[int, dict[str, None]] = {}
-    for cta in execution.cluster.ctas:
-        for warp in cta.warps:
-            for _, event in warp.left:
-                if event is not None:
-                    found.setdefault(execution.code.function.code[event.number].line, {})[warp.name] = None
-    lines = [f"{', '.join(names)} at line {line}" for line, names in found.items()]
-    return "; ".join(lines[:4]) + ("; …" if len(lines) > 4 else "")
-
-
-def _of_a_hang(result: Result, stuck: Source, waiting: str) -> Result:
-    """The result on a kernel that cannot go on in the run that was made: what it would have done then is not known. So
-    what is not violated is open; and that arrivals never come says no more than that it hangs.
-    """
-    note = (
-        f"the kernel cannot go on at {stuck} in some schedule ({waiting}), and what would come then was not looked at"
-    )
-    findings = tuple(
-        finding
-        if finding.verdict == VIOLATED and finding.id != "arrival-count"
-        else replace(finding, verdict=UNDETERMINED, trace=None, note=note)
-        for finding in result.findings
-    )
-    return replace(result, findings=findings)
-
-
-def _of_parted(result: Result) -> Result:
-    """The result on a kernel of which threads execute alone what others must execute with them: no more than that is
-    known of it.
-    """
-    parted = any(one.id == TOGETHER.property and one.verdict == VIOLATED for one in result.findings)
-    note = "threads do not execute together what they must, and what follows is undefined"
-    findings = tuple(
-        one if one.id == TOGETHER.property and parted else replace(one, verdict=UNDETERMINED, trace=None, note=note)
-        for one in result.findings
-    )
-    return replace(result, findings=findings)
-
-
 def with_origins(result: Result, function: Function) -> Result:
     """The result with the lines of the program that the PTX was made from, where it says them (.loc)."""
     places = {one.line: one.place for one in reversed(function.code) if one.place is not None}
@@ -303,26 +215,6 @@ def _parameters(launch: Launch) -> dict[str, object]:
 
 def _scope(launch: Launch) -> dict[str, object]:
     return {"launch": "one", "ctas": "all" if launch.blocks is None else [list(one) for one in launch.blocks]}
-
-
-def _together(results: Sequence[Result]) -> Result:
-    """The worst of several, by property; the first that violates anything leads."""
-    lead = next((one for one in results if one.verdict == worst(two.verdict for two in results)), results[0])
-    ids = dict.fromkeys(finding.id for one in results for finding in one.findings)
-    findings = []
-    for id in ids:
-        some = [finding for one in (lead, *results) for finding in one.findings if finding.id == id]
-        verdict = worst(finding.verdict for finding in some)
-        findings.append(next(finding for finding in some if finding.verdict == verdict))
-    return replace(
-        lead,
-        findings=tuple(findings),
-        states=sum(one.states for one in results),
-        transitions=sum(one.transitions for one in results),
-        events=sum(one.events for one in results),
-        notes=tuple(dict.fromkeys(note for one in results for note in one.notes)),
-        noted=tuple(dict.fromkeys(note for one in results for note in one.noted)),
-    )
 
 
 def _counted(cases: Sequence[LaunchCase], launch: Launch) -> list[str]:

@@ -1,9 +1,9 @@
-"""Every value of one launch parameter: `verify ptx --sweep NAME=A..B`."""
+"""Every value of one launch parameter in a range: `verify ptx --sweep NAME=A..B`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,24 +17,27 @@ SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
 class Swept(NamedTuple):
-    """name: as it was given. offset, size: bytes in the block of parameters. values: all that are tried."""
+    """name: as it was given. offset, size: bytes in the block of parameters. values: all that are tried. open: larger
+    ones are asked about as well, so many apart.
+    """
 
     name: str
     offset: int
     size: int
     values: range
+    open: bool = False
 
 
 def read_sweep(text: str, function: Function) -> Swept:
-    """`NAME=A..B`, `NAME=A..B:STEP`: NAME is that of a parameter, or an offset with a type, `+8:u32`.
+    """`NAME=A..B`, `NAME=A..B:STEP`, or without B: NAME is that of a parameter, or an offset with a type, `+8:u32`.
 
     Raises SpecError for what is none.
     """
     name, equals, values = text.partition("=")
-    found = re.fullmatch(r"(-?\d+)\.\.(-?\d+)(?::(\d+))?", values)
+    found = re.fullmatch(r"(-?\d+)\.\.(-?\d+)?(?::(\d+))?", values)
     if not equals or found is None:
-        raise SpecError(f"--sweep {text}: use NAME=A..B, such as --sweep +8:u32=0..48")
-    first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
+        raise SpecError(f"--sweep {text}: use NAME=A..B, or NAME=A.. for all from A on, such as --sweep +8:u32=0..48")
+    first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
     if last < first or step < 1:
         raise SpecError(f"--sweep {text}: no value lies there: use A..B with A not above B")
     tried = range(first, last + 1, step)
@@ -43,7 +46,9 @@ def read_sweep(text: str, function: Function) -> Swept:
     offset, size = _place(name, function)
     if not -(1 << 8 * size - 1) <= first or last >= 1 << 8 * size:
         raise SpecError(f"--sweep {text}: {name} has {size} bytes, which do not hold all of these values")
-    return Swept(name, offset, size, tried)
+    if found[2] is None and first < 0:
+        raise SpecError(f"--sweep {text}: begin with 0 or more, if all larger values are asked about")
+    return Swept(name, offset, size, tried, found[2] is None)
 
 
 def _place(name: str, function: Function) -> tuple[int, int]:
@@ -62,16 +67,27 @@ def _place(name: str, function: Function) -> tuple[int, int]:
 
 
 def sweep(launch: Launch, swept: Swept, decide: Callable[[Launch], Result]) -> Result:
-    """The result for all values: that of the first which is violated, or the last. scope: the range."""
+    """The result for all values."""
+
+    def each() -> Iterator[tuple[int, Result]]:
+        for value in swept.values:
+            bits = value & ((1 << 8 * swept.size) - 1)
+            yield value, decide(launch.with_value(swept.offset, swept.size, bits))
+
+    return found_among(each(), swept)
+
+
+def found_among(results: Iterable[tuple[int, Result]], swept: Swept) -> Result:
+    """Of results by value, that of the first which is violated, or the last. scope: the range of those looked at."""
     done: list[Result] = []
-    for value in swept.values:
-        result = decide(launch.with_value(swept.offset, swept.size, value & ((1 << 8 * swept.size) - 1)))
+    tried: list[int] = []
+    for value, result in results:
+        tried.append(value)
         done.append(replace(result, parameters={**result.parameters, swept.name: value}))
         if result.verdict == VIOLATED:
             break
     worst = next((one for one in done if one.verdict == VIOLATED), None)
     worst = worst or next((one for one in done if one.verdict != done[-1].verdict), done[-1])
-    tried = [swept.values[number] for number in range(len(done))]
     scope = {**worst.scope, "sweep": {swept.name: [tried[0], tried[-1]], "step": swept.values.step}}
     note = f"{len(done)} values of {swept.name} decided, {tried[0]} to {tried[-1]}"
     return replace(

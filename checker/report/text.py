@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 from sm90_verify.made_of import KernelTable, LeftOut
 from sm90_verify.report.hung import sections_of_hang
@@ -122,7 +122,18 @@ def _summary(verdict: Verdict) -> str:
 def _scope(verdict: Verdict) -> list[str]:
     """scope   every trip count"""
     every = verdict.scope.get("trips") == "all" and "runs" not in verdict.scope
+    if verdict.verdict == PROVED and "periods" in verdict.scope:
+        return [_by_periods(verdict.scope)]
     return ["scope   every trip count"] if verdict.verdict == PROVED and every else []
+
+
+def _by_periods(scope: dict[str, Any]) -> str:
+    """scope   every n from 0 to 1073741824: 0 to 7 one by one, from 8 on by periods of 4"""
+    said = scope["periods"]
+    (first, last), step, (low, high) = scope["sweep"][said["name"]], scope["sweep"]["step"], said["one_by_one"]
+    apart = f" in steps of {step}" if step > 1 else ""
+    ways = f"{low} to {high} one by one, from {said['from']} on by periods of {said['period']}"
+    return f"scope   every {said['name']} from {first} to {last}{apart}: {ways}"
 
 
 def _answered(verdict: Verdict) -> list[str]:

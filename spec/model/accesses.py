@@ -93,7 +93,7 @@ class Bystander:
 
     def not_over(self, access: Access) -> list[int]:
         """Where an access of its own wgmmas is in progress, or over and not released since."""
-        return [at for at, spot in enumerate(self.spots) if access in _wgmmas_of(spot.held)] + [
+        return [at for at, spot in enumerate(self.spots) if access in spot.held.wgmmas()] + [
             *self.unreleased.get(access, ())
         ]
 
@@ -109,8 +109,19 @@ class Bystander:
     @cached_property
     def unreleased(self) -> Places:
         """The reads of wgmmas that are over, and that nothing has released since a relaxed arrival."""
-        mine = {access for spot in self.spots for access in _wgmmas_of(spot.held)}
+        mine = {access for spot in self.spots for access in spot.held.wgmmas()}
         return _places([[one for one in spot.held.unordered if one in mine] for spot in self.spots])
+
+    @cached_property
+    def _others(self) -> list[tuple[Access, ...]]:
+        """By location, what is in progress there that is no wgmma; a bulk store can read what a wgmma reads."""
+        return [spot.held.without_wgmmas().in_progress() for spot in self.spots]
+
+    @cached_property
+    def _of_wgmmas_alone(self) -> set[Access]:
+        """The accesses that only wgmmas make."""
+        others = {access for some in self._others for access in some}
+        return {access for spot in self.spots for access in spot.held.wgmmas() if access not in others}
 
     def unfenced(self, access: Access, strict: bool) -> Told:
         """The role has a generic access that an async access needs a fence after, and has not executed one since; and
@@ -125,10 +136,14 @@ class Bystander:
     @cached_property
     def begun(self) -> tuple[Places, Places]:
         """What is in progress where, and what could start where."""
-        mine = [(*spot.held.in_progress(), *spot.held.unordered) for spot in self.spots]
-        if self.groups is not None:
-            apart = {access for spot in self.spots for access in _wgmmas_of(spot.held)}
-            mine = [tuple(one for one in some if one not in apart) for some in mine]
+        if self.groups is None:
+            mine = [(*spot.held.in_progress(), *spot.held.unordered) for spot in self.spots]
+        else:
+            apart = self._of_wgmmas_alone
+            mine = [
+                (*others, *(one for one in spot.held.unordered if one not in apart))
+                for spot, others in zip(self.spots, self._others, strict=True)
+            ]
         return _places(mine), _places([spot.next for spot in self.spots])
 
     @cached_property
@@ -144,11 +159,6 @@ class Bystander:
                 cases.setdefault((rank, word(access)), []).extend(at)
         anywhere = in_locations(self.counter, (place for at in cases.values() for place in at))
         return anywhere, tuple((in_locations(self.counter, at), rank, name) for (rank, name), at in cases.items())
-
-
-def _wgmmas_of(held: Held) -> tuple[Access, ...]:
-    """The reads of all wgmmas in progress."""
-    return (*(access for group in held.mma for access in group), *held.fresh_mma)
 
 
 def _while(condition: Expr, told: Told) -> Told:

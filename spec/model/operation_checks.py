@@ -184,6 +184,16 @@ def part_of_a_warpgroup(program: Program, programs: Sequence[Program]) -> str:
     return f"wgmma by {threads} threads of {program.role}: all {WARPGROUP} of a warpgroup execute it; use warpgroups=1"
 
 
+def by_a_part_alone(operation: op.Operation | None, program: Program) -> str:
+    """What is wrong with a commit or a wait of a part of a warpgroup whose parts execute some of them together."""
+    effects = effects_of(operation)
+    if effects.joins is not None or not (effects.commits == "mma" or (effects.ends and effects.ends.groups == "mma")):
+        return ""
+    commits = effects.commits == "mma"
+    what = f"wgmma.{'commit' if commits else 'wait'}_group by {program.name} alone, where its warpgroup executes others"
+    return f"{what} together: use {'commit=False and mma_commit(joint=True)' if commits else 'joint=True'}"
+
+
 def _wrong_operand(access: Access) -> str:
     if access.space == "shared" and access.start % MATRIX_ALIGNMENT:
         return f"wgmma of {access.object} at address {access.start}: use a multiple of {MATRIX_ALIGNMENT}"

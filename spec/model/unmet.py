@@ -25,6 +25,7 @@ from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.proxies import Bare, Edited, late, told_by_place
 from sm90_verify.spec.model.state_checks import check_of
 from sm90_verify.spec.model.variables import Variables
+from sm90_verify.spec.model.warpgroups import MOST_COMMITTED
 from sm90_verify.spec.model.weaker import reads_its_own
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Copies
@@ -38,6 +39,7 @@ from sm90_verify.spec.ptx.needs import (
     ALIKE,
     BEGUN,
     FENCE_FOLLOWED,
+    GROUPS_COUNTED,
     INITIALISED,
     INSIDE,
     SHOWN_TO_COPIES,
@@ -173,6 +175,9 @@ class Unmet:
                 yield TRIGGER_FOLLOWED.unmet()
             many = self.v.triggers[arrivals][0] == MOST_TRIGGERED
             yield TRIGGERED.unmet(many, most=MOST_TRIGGERED, barrier=arrivals.barrier)
+        if effects.joins is not None:
+            many = self.v.warpgroups.uncounted(program.name, effects.joins)
+            yield GROUPS_COUNTED.unmet(many, role=program.name, most=MOST_COMMITTED)
 
     def _unfollowed(self, access: Access) -> str | None:
         """A buffer that st.async writes, which the access wants a fence after, where operations order less than all

@@ -17,9 +17,10 @@ from typing import assert_never
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model import launched
 from sm90_verify.spec.model.annotate import annotate
+from sm90_verify.spec.model.flow import warpgroups_of
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.layout import Layout, Region
-from sm90_verify.spec.model.operation_checks import part_of_a_warpgroup, wrong_value, wrong_with
+from sm90_verify.spec.model.operation_checks import by_a_part_alone, part_of_a_warpgroup, wrong_value, wrong_with
 from sm90_verify.spec.model.ordinary_copies import not_together
 from sm90_verify.spec.model.registers import not_its_own
 from sm90_verify.spec.ptx import operations as op
@@ -43,7 +44,7 @@ def validate(kernel: Kernel, *, annotated: bool = False) -> None:
         from sm90_verify.spec.model import handmade
 
         handmade.check_fields(kernel)
-    programs = kernel.programs
+    programs, together = kernel.programs, warpgroups_of(kernel.programs)
     _check_names(programs)
     launched.check_homes(programs, kernel.launch)
     launched.check_starts(kernel)
@@ -55,9 +56,11 @@ def validate(kernel: Kernel, *, annotated: bool = False) -> None:
         handmade.check_layout(kernel.layout, kernel.launch)
         handmade.check_parts(programs)
     for program in programs:
-        of_wgmma = part_of_a_warpgroup(program, programs)
+        of_wgmma, is_joint = part_of_a_warpgroup(program, programs), program.name in together
         for node in program.nodes:
             what = wrong_with(node.operation, program, of_wgmma, kernel.launch)
+            if is_joint:
+                what = what or by_a_part_alone(node.operation, program)
             if what:
                 raise SpecError(what, node.source)
     if not annotated:

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.flow import warpgroups_of
 from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit, all_of, where
+from sm90_verify.spec.ptx.expr import FALSE, TRUE, Expr, Field, Lit, all_of, where
 from sm90_verify.spec.ptx.step import Way
 
 WIDTH = 6
 """Bits: groups that a program commits and nobody waits for."""
-MOST = (1 << WIDTH) - 1
+MOST_COMMITTED = (1 << WIDTH) - 1
 
 
 class Warpgroups:
@@ -29,9 +28,7 @@ class Warpgroups:
 
     def __init__(self, programs: Sequence[Program], new: Callable[..., Field]) -> None:
         self.others: Mapping[str, tuple[str, ...]] = warpgroups_of(programs)
-        for program in programs:
-            if program.name in self.others:
-                _must_wait(program)
+        self.endless = {one.name: None for one in programs if one.name in self.others and _commits_more(one)}
         about = "groups of wgmmas that {} has committed and nobody of its warpgroup has waited for"
         self.ahead = {
             name: new(f"{name}.groups", WIDTH, 0, about.format(name), kind="groups", role=name) for name in self.others
@@ -48,13 +45,13 @@ class Warpgroups:
         updates = tuple((one.name, one - left) for one in (mine, *them))
         return Way(all_of(~(one < left) for one in them), updates)
 
-    def in_progress(self, role: str, age: int) -> Expr:
-        """The group that the program has committed so many groups ago is not known to be over."""
-        return Lit(age, WIDTH) < self.ahead[role]
+    def uncounted(self, role: str, group: op.Group) -> Expr:
+        """The program stands at a commit of more groups than are counted."""
+        return self.ahead[role] == MOST_COMMITTED if group.kind == "mma_commit" and role in self.endless else FALSE
 
 
-def _must_wait(program: Program) -> None:
-    """Raises SpecError for a program that commits more groups than are counted before it waits for some."""
+def _commits_more(program: Program) -> bool:
+    """The program may commit more groups than are counted before it waits for some itself."""
     most = {0: 0}
     todo = [0]
     while todo:
@@ -63,10 +60,10 @@ def _must_wait(program: Program) -> None:
         group, count = effects_of(node.operation).joins, most[index]
         if group is not None:
             count = count + 1 if group.kind == "mma_commit" else min(count, group.pending)
-        if count > MOST:
-            what = f"{program.name} commits more than {MOST} groups of wgmmas that it does not wait for"
-            raise SpecError(f"{what}: let it execute wgmma.wait_group", node.source)
+        if count > MOST_COMMITTED:
+            return True
         for target in node.successors.values():
             if count > most.get(target, -1):
                 most[target] = count
                 todo.append(target)
+    return False

@@ -57,6 +57,14 @@ class Held(NamedTuple):
         copying = self.untracked() if self.cp or self.fresh_cp else ()
         return _unique((*(access for group in groups for access in group), *loose, *copying))
 
+    def wgmmas(self) -> tuple[Access, ...]:
+        """Those of wgmmas, committed or not."""
+        return _unique((*(access for group in self.mma for access in group), *self.fresh_mma))
+
+    def without_wgmmas(self) -> Held:
+        """As if it had executed none."""
+        return self._replace(mma=(), fresh_mma=())
+
     def untracked(self) -> tuple[Access, ...]:
         """Accesses of cp.asyncs that are in progress, and after which no arrival follows yet."""
         flying = [access for _, some in self.tracked for access in some]

@@ -69,6 +69,10 @@ TRIGGER_FOLLOWED = Need(
 """A bound of the model."""
 TRIGGERED = Need("limit", "{most} or more arrivals of one cp.async.mbarrier.arrive on {barrier} are under way at once")
 """A bound of the model."""
+GROUPS_COUNTED = Need(
+    "limit", "{role} can commit more than {most} groups of wgmmas that nobody of its warpgroup waits for"
+)
+"""A bound of the model."""
 TAKEN = Need("race", "{role} starts {access} while a bulk copy is still reading {object}")
 """Copies out of these bytes have landed where they go."""
 FENCED = Need(

@@ -40,7 +40,7 @@ def access(run: Progress, role: int, move: Move) -> None:
         if use.write:
             spans.write, spans.wrote = max(spans.write, end), event
         else:
-            spans.read, spans.began, spans.also = max(spans.read, end), event, ()
+            spans.read, spans.began = max(spans.read, end), event
         maps.written(run, role, use)
         if use.raw:
             state.raw[role][use.bytes] = None
@@ -145,8 +145,9 @@ def look_back(run: Progress, role: int, use: Use) -> None:
     for number in plan.near[use.bytes]:
         for other, spans in state.regions[number].items():
             known = state.done[role] if other == role else clock[other]
-            over = bool(spans.also) and warpgroups.is_over(run, role, number, spans)
-            begun = max(spans.write, spans.loose_write), -1 if over else max(spans.read, spans.loose_read)
+            begun = max(spans.write, spans.loose_write), max(spans.read, spans.loose_read)
+            if known <= begun[1] and spans.group >= 0 and warpgroups.is_over(run, role, number, other, spans):
+                begun = begun[0], -1
             if other != role and (known <= begun[0] or (use.write and known <= begun[1])):
                 _race(run, role, use, other, number, spans, known)
             fenced = known if strict else clock[plan.fenced + other]
@@ -171,7 +172,8 @@ def _may_differ(run: Progress, role: int, use: Use, other: int, number: int, spa
     if known <= spans.write:
         theirs = plan.moves[other][run.node_of(other, spans.wrote)]
         differs = mine.leaves != theirs.leaves if use.write else bool(mine.wants) and not mine.settled
-    if differs or (use.write and known <= spans.read and (other, number) in plan.unsettled):
+    read = use.write and known <= spans.read and (other, number) in plan.unsettled
+    if differs or (read and not (spans.group >= 0 and warpgroups.is_over(run, role, number, other, spans))):
         because = f"nothing orders {describe(use.access)} and an access of the same bytes that it does not race with"
         begun = spans.wrote if differs else spans.began
         _consequences(run, role, use, other, begun, because, astray=True)

@@ -117,6 +117,13 @@ class Move:
         return (self.thing,) if self.kind in ("signal", "wait", "token", "init", "inval") else self.things
 
     @property
+    def pending(self) -> int:
+        """Of a wait by a part of a warpgroup, how many groups of wgmmas it leaves."""
+        operation = self.node.operation
+        assert isinstance(operation, op.Group)
+        return operation.pending
+
+    @property
     def lasting(self) -> bool:
         """It is not the end of its own accesses."""
         return any(use.lasting for use in self.uses)
@@ -205,6 +212,17 @@ class Plan:
         numbers = {program.name: number for number, program in enumerate(self.programs)}
         found = warpgroups_of(self.programs)
         return tuple(tuple(numbers[one] for one in found.get(program.name, ())) for program in self.programs)
+
+    @cached_property
+    def pending(self) -> Numbers:
+        """By role that is such a part, the most groups of wgmmas that a wait of it leaves; -1 if it has no wait."""
+        waits = ((move.pending for move in moves if move.joins == "waits") for moves in self.moves)
+        return tuple(max(some, default=-1) for some in waits)
+
+    @cached_property
+    def loosens(self) -> bool:
+        """Some operation leaves accesses without a release."""
+        return any(move.loosens for moves in self.moves for move in moves)
 
     @cached_property
     def users(self) -> tuple[frozenset[int], ...]:

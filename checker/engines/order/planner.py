@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import assert_never
 
 from sm90_verify.engines.order.decisions import asked_ahead, decided_by, decisions_of, unequal
-from sm90_verify.engines.order.joint import joins, part_in_a_loop
+from sm90_verify.engines.order.joint import Marked, Parts, joins
 from sm90_verify.engines.order.plan import BarrierUse, Left, MeetingUse, Move, Numbers, Plan, Use, has_cycle
 from sm90_verify.engines.order.settled import settle, unsettled
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.contents import extents, left_by
-from sm90_verify.spec.model.flow import just_waited, meeting_of, threads_of_warp, warpgroups_of
+from sm90_verify.spec.model.flow import just_waited, meeting_of, threads_of_warp
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.weaker import weaker_operation
 from sm90_verify.spec.ptx import operations as op
@@ -30,8 +30,6 @@ def refusal(programs: tuple[Program, ...]) -> str:
     """Why one run says nothing about the others: control flow that depends on the schedule; "" if there is none."""
     if (unfollowed := _unfollowed(programs)) is not None:
         return f"st.async writes {unfollowed}, which is accessed through the async proxy: the fence is not followed"
-    if loop := part_in_a_loop(programs):
-        return loop
     for program in programs:
         for node in program.nodes:
             effects = effects_of(node.operation)
@@ -79,9 +77,8 @@ class _Planner:
         self.numbers = {use.name: number for number, use in enumerate(self.barriers)}
         self.meetings: dict[str, MeetingUse] = {}
         self.regions: dict[tuple[str, tuple[str, int], int, int, str, Access | None], int] = {}
-        self.known: dict[tuple[op.Operation, str | int], Move] = {}
-        together = warpgroups_of(kernel.programs)
-        self.joint = {program.name: program.name in together for program in kernel.programs}
+        self.known: dict[tuple[op.Operation, str | int, bool], Move] = {}
+        self.parts = Parts(kernel.programs)
 
     def plan(self) -> Plan:
         for number, program in enumerate(self.programs):
@@ -199,7 +196,8 @@ class _Planner:
             return Move("decide", node, thing=self.asked[decision], leads=leads)
         if operation is None:
             return Move("end", node)
-        key = (operation, program.role if isinstance(operation, op.WarpSync) else program.me.number)
+        part = program.name in self.parts.marks
+        key = (operation, program.role if isinstance(operation, op.WarpSync) else program.me.number, part)
         known = self.known.get(key)
         if known is None:
             known = self.known[key] = self._first(program, node, operation)
@@ -214,19 +212,19 @@ class _Planner:
             because = TOGETHER.said(role=program.name, instruction=parted.instruction, others=parted.others)
             move.own = ((TOGETHER.property, because, program.name),)
         if effects_of(operation).ends is not None:
-            move.over = self._missing(held.in_progress(), then.in_progress())
+            move.over = self._missing(*(self.parts.in_progress(program, one) for one in (held, then)))
             move.made = tuple(self._region(access) for access in held.copied_by(operation))
         if "accesses" in move.shows:
             move.unfenced = tuple({self._region(access): None for access in then.unfenced})
-        if self.joint[program.name]:
+        if part:
             move.joins = joins(operation)
         if held.tracks:
-            move.loosens = self._missing(then.unordered, held.unordered)
-            move.tightens = self._missing(held.unordered, then.unordered)
+            loose, still = (self.parts.marked(program, one.unordered) for one in (held, then))
+            move.loosens, move.tightens = self._missing(still, loose), self._missing(loose, still)
         return move
 
-    def _missing(self, some: tuple[Access, ...], others: tuple[Access, ...]) -> tuple[tuple[int, bool], ...]:
-        return tuple((self._region(access), access.write) for access in some if access not in others)
+    def _missing(self, some: tuple[Marked, ...], others: tuple[Marked, ...]) -> tuple[tuple[int, bool], ...]:
+        return tuple((self._region(*one), one[0].write) for one in some if one not in others)
 
     def _first(self, program: Program, node: Node, operation: op.Operation) -> Move:
         over = tuple((access, self.numbers[name]) for access, name in barriers_under(self.kernel.layout, operation))
@@ -281,7 +279,9 @@ class _Planner:
     def _used(self, program: Program, begun: Begun, lands: int) -> Use:
         access = begun.access
         return Use(
-            self._region(access, TAKEN if begun.until == "landed" and not access.write else ""),
+            self._region(
+                access, TAKEN if begun.until == "landed" and not access.write else self.parts.mark(program, begun)
+            ),
             access.write,
             access.wants_fence,
             access,

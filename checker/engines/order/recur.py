@@ -18,6 +18,7 @@ from collections.abc import Collection, Hashable, Iterable
 from sm90_verify.engines.order.decisions import unread
 from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, Contribution, MeetingState, Spans
+from sm90_verify.engines.order.warpgroups import is_over
 
 FAR = 17
 """Unseen phases are counted up to here: more than the language lets a wait be away from the last one."""
@@ -53,6 +54,9 @@ class _Situation:
         for number, region in enumerate(state.regions):
             for role, spans in sorted(region.items()):
                 self._spans(number, role, spans)
+        for role, others in enumerate(self.plan.warpgroups):
+            if others:
+                self._groups(role, others)
         self._flights()
         self._ctas()
         self._maps()
@@ -171,6 +175,9 @@ class _Situation:
         """A role's accesses of a region, for those that may come to the same bytes."""
         who, strict = self.plan.touching[number] & self.left, self.plan.kernel.rules.strict
         others, fenced = who - {role}, self.plan.fenced + role
+        if spans.group >= 0:
+            self._of_wgmmas(number, role, spans, others)
+            return
         for name, component, end, them in (
             ("write", role, spans.write, others),
             ("read", role, spans.read, others),
@@ -184,6 +191,42 @@ class _Situation:
                 self._number(role, end, self.left)  # what somebody knows, a fence makes count
             elif matters and name == "write" and self.plan.unharmed[number]:
                 self.facts.append(self.plan.moves[role][self.run.node_of(role, spans.wrote)].leaves)
+
+    def _of_wgmmas(self, number: int, role: int, spans: Spans, who: Collection[int]) -> None:
+        """A part's reads by wgmmas, of which others learn by the first wait of any part for their group that they are
+        over: for good, if nothing is left without release. Which wait of a part comes to be that is told by how many
+        groups it has committed since, of which no wait leaves more than so many.
+        """
+        known = (self.now[one][role] > spans.read or is_over(self.run, one, number, role, spans) for one in who)
+        if not self.plan.loosens and all(known):
+            return
+        self.facts.append(("wgmma", number, role))
+        self._number(role, spans.read, who, "read")
+        self._number(role, spans.loose_read, who, "loose read")
+        for part in self.plan.warpgroups[role]:
+            issued = self.state.issued[part]
+            waited = issued.waited[spans.group] if spans.group < len(issued.waited) else NEVER
+            self._number(part, waited, who, "waited")
+            if waited == NEVER:
+                self.facts.append(min(len(issued.clocks) - spans.group, self.plan.pending[part] + 1))
+
+    def _groups(self, role: int, others: Collection[int]) -> None:
+        """What a part has committed, for another one that may wait for it: how many groups more or less than that one,
+        and the clocks of those that it has not waited for, and may not leave. (How many of its own it has not waited
+        for is told by where it is.)
+        """
+        issued = self.state.issued
+        mine, needed = issued[role].clocks, len(issued[role].clocks)
+        for other in filter(self._may_wait, others):
+            theirs = issued[other]
+            self.facts.append(len(mine) - len(theirs.clocks))
+            left = len(theirs.clocks) - self.plan.pending[other] - 1
+            needed = min(needed, max(len(theirs.waited), left))
+        self.clocks += mine[needed:]
+
+    def _may_wait(self, part: int) -> bool:
+        """The part of a warpgroup can come to a wait for groups of wgmmas."""
+        return part in self.left and self.plan.pending[part] >= 0
 
     def _flights(self) -> None:
         """Copies that may not have landed, for those that come to the same bytes, and for the end of their CTA."""

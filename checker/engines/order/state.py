@@ -177,8 +177,8 @@ class Spans:
     raw_read: int = -1
     loose_write: int = -1
     loose_read: int = -1
-    also: tuple[tuple[int, int], ...] = ()
-    """Who is after one of these, (role, event), knows that the last read is over."""
+    group: int = -1
+    """Of reads by wgmmas that a warpgroup executes together: the number of the group of the last one, from 0 on."""
 
     def close(self, event: int) -> None:
         """Whatever has not ended is over with this event."""
@@ -197,23 +197,21 @@ class Spans:
             self.raw_read,
             self.loose_write,
             self.loose_read,
-            self.also,
+            self.group,
         )
 
 
 @dataclass(slots=True)
 class Issued:
-    """What one program has committed. clocks: after each commit; reads: by group, the regions that it reads; fresh: of
-    wgmmas that are not committed; seen: how many groups it has waited for.
+    """Groups of wgmmas of a part of a warpgroup. clocks: after its commit of each; waited: of each that it has waited
+    for, the event of the first wait.
     """
 
     clocks: list[Clock] = field(default_factory=list)
-    reads: list[tuple[int, ...]] = field(default_factory=list)
-    fresh: dict[int, None] = field(default_factory=dict)
-    seen: int = 0
+    waited: list[int] = field(default_factory=list)
 
     def copy(self) -> Issued:
-        return Issued(list(self.clocks), list(self.reads), dict(self.fresh), self.seen)
+        return Issued(list(self.clocks), list(self.waited))
 
 
 class MapWrite(NamedTuple):

@@ -15,7 +15,8 @@ from functools import lru_cache
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from sm90_verify.decide.ptx import LaunchCase, cases_of, check_ptx
+from sm90_verify.decide.cases import LaunchCase
+from sm90_verify.decide.ptx import cases_of, check_ptx
 from sm90_verify.engines.effort import Effort
 from sm90_verify.evidence.mutation.behaviour import CONTENTS, MEMORY, OPEN, OTHER, SAME
 from sm90_verify.evidence.mutation.orders import Orders, compare_orders, orders, runs_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sm90_verify.frontends.ptx.code import Code, compiled
+from sm90_verify.frontends.ptx.counted import Counted
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
 from sm90_verify.frontends.ptx.launch import Launch
 from sm90_verify.frontends.ptx.slices import Slice
@@ -68,6 +69,8 @@ def code_of(
         found = launch.parameter(offset, size)
         if isinstance(found, int) and sign:
             return signed(found, 8 * size) & ((1 << wide) - 1)
+        if isinstance(found, Counted) and sign and found.form.limits[1] >> 8 * size - 1:
+            return found.plain()
         return found
 
     environment: dict[str, Callable[..., object]] = {

@@ -241,6 +241,14 @@ class Depended(NamedTuple):
     kind: Literal["launch_dependents", "wait"]
 
 
+class PeriodMarked(NamedTuple):
+    """Lanes come to the head of a loop, where a period of what it does begins or is over, which stands for any number
+    of them.
+    """
+
+    begins: bool
+
+
 What: TypeAlias = (
     Initialised
     | Invalidated
@@ -268,6 +276,7 @@ What: TypeAlias = (
     | LanesParted
     | RegistersSet
     | Depended
+    | PeriodMarked
 )
 
 

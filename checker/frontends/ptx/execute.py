@@ -6,6 +6,8 @@ issued. Lanes that part at a branch go on one part at a time, the part that is b
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from sm90_verify.frontends.ptx.accumulators import TouchStep
 from sm90_verify.frontends.ptx.addresses import Addresses, code_of
 from sm90_verify.frontends.ptx.code import Code, Specials
@@ -43,6 +45,13 @@ ROUND = 64
 """Times as many blocks after which it is remembered where a warp is, to see that it goes round in a circle."""
 
 
+class Onlooker(Protocol):
+    """Somebody who looks on, and may change what registers hold."""
+
+    def comes(self, warp: Warp, fragment: Fragment, block: int) -> None:
+        """Lanes are about to leave their block for another one."""
+
+
 class ClusterRun:
     """Executes one cluster of a launch."""
 
@@ -64,6 +73,9 @@ class ClusterRun:
                 lanes = tuple(lane for lane in range(WARP) if number * WARP + lane < launch.threads)
                 registers: list[Value] = [UNWRITTEN] * len(code.slots)
                 cta.warps.append(Warp(cta, number, [Fragment(lanes, registers)], mask_of(lanes)))
+
+    watch: Onlooker | None = None
+    """Told of it when lanes come to a block."""
 
     def run(self, *, judged: bool = True) -> ClusterState:
         """The state when nothing can happen any more. judged: look for lanes and warps that have parted."""
@@ -244,6 +256,8 @@ class ClusterRun:
         if target < 0:
             warp.fragments.remove(fragment)
             return False
+        if self.watch is not None:
+            self.watch.comes(warp, fragment, target)
         fragment.block = target
         return True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet, Peeked, RegistersTouched
+from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet, Peeked, PeriodMarked, RegistersTouched
 from sm90_verify.frontends.ptx.footprints import Ranges, accessed, matrices, merged, of_lane
 
 WHOLE_WARP = (1 << 32) - 1
@@ -68,8 +68,8 @@ def classes_of(events: Sequence[LaneEvent], alive: int) -> tuple[Class, ...]:
 
 
 def _acts(one: LaneEvent) -> bool:
-    """It is more than a peek, a touch of registers, or a meeting to which all have come."""
-    return not isinstance(one.what, Peeked | RegistersTouched) and not _is_idle_meeting(one)
+    """It is more than a peek, a touch of registers, a mark, or a meeting to which all have come."""
+    return not isinstance(one.what, Peeked | RegistersTouched | PeriodMarked) and not _is_idle_meeting(one)
 
 
 def _is_idle_meeting(one: LaneEvent) -> bool:
@@ -100,6 +100,6 @@ def _meetings(events: Sequence[LaneEvent], acting: int) -> frozenset[int]:
                 dirty = False
             elif dirty and one.mask & acting:
                 kept.append(at)
-        elif _acts(one):
-            dirty = True
+        elif _acts(one) or isinstance(one.what, PeriodMarked):
+            dirty = True  # at a mark: all periods keep the same meetings
     return frozenset(kept)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
 
+from sm90_verify.frontends.ptx.counted import Counted, Form
 from sm90_verify.frontends.ptx.tensor_map import MAP_BYTES, TensorMap, decode
-from sm90_verify.frontends.ptx.values import One, Unknown
+from sm90_verify.frontends.ptx.values import OfPeriods, One, Unknown
 
 Shape = tuple[int, int, int]
 Block = tuple[int, int, int]
@@ -38,6 +39,31 @@ class Bytes(NamedTuple):
         return int.from_bytes(self.data[at : at + size], "little")
 
 
+class OpenValue(NamedTuple):
+    """A value in the block of parameters that goes on without end: what is written there, and `step` more for each
+    period of a loop beyond, of which there are `most` at most. It stays below half of what its bytes hold. name: for
+    people.
+    """
+
+    name: str
+    offset: int
+    size: int
+    step: int
+    most: int
+
+    def overlaps(self, offset: int, size: int) -> bool:
+        """With bytes of the block."""
+        return offset < self.offset + self.size and self.offset < offset + size
+
+    def within(self, offset: int, size: int, written: int) -> One:
+        """The value of bytes that overlap with it, of which `written` is in the block."""
+        why = f"the value of {self.name}"
+        apart = self.offset - offset
+        if apart < 0 or apart + self.size > size:
+            return OfPeriods(0, f"a part of {why}")
+        return Counted(Form(written, self.step << 8 * apart, 0, self.most), 0, why)
+
+
 NO_BYTES = Bytes(0, b"", b"")
 
 
@@ -61,6 +87,7 @@ class Launch:
     registers: int = 0
     blocks: tuple[Block, ...] | None = None
     assume: tuple[Assumption, ...] = ()
+    open: OpenValue | None = None
 
     @property
     def threads(self) -> int:
@@ -103,12 +130,16 @@ class Launch:
             return Unknown(
                 line, f"bytes {offset} to {offset + size - 1} of the parameters, which the launch leaves out"
             )
+        if self.open is not None and self.open.overlaps(offset, size):
+            return self.open.within(offset, size, found)
         return found
 
     def tensor_map(self, offset: int) -> TensorMap | None:
         """The tensor map that lies there in the block of parameters, as far as it is known."""
         if offset in self.tensor_maps:
             return self.tensor_maps[offset]
+        if self.open is not None and self.open.overlaps(offset, MAP_BYTES):
+            return None
         at = offset - self.parameters.start
         known = self.parameters.known[at : at + MAP_BYTES // 2]
         if at < 0 or len(known) < MAP_BYTES // 2 or not all(known):

@@ -13,6 +13,7 @@ from sm90_verify.frontends.ptx.events import (
     LanesAccessed,
     Multiplied,
     Peeked,
+    PeriodMarked,
     RegistersTouched,
     What,
     is_of_wgmma,
@@ -143,7 +144,7 @@ class _Lift:
             yield PartOfRole(warp.cta.rank, WHOLE_WARP, WHOLE_WARP, (), warp.number - first)
         acting = sum(one.mask for one in classes)
         for one in classes:
-            self.peeks.check([event for _, event in one.events])
+            self.peeks.check(twice([event for _, event in one.events]))
             yield PartOfRole(warp.cta.rank, one.mask, acting, tuple(self.gathered(one)), warp.number - first)
 
     def gathered(self, one: Class) -> Iterator[LaneEvent]:
@@ -187,6 +188,19 @@ class _Lift:
             if key not in self.unions:
                 self.unions[key] = merged(piece for ranges in some for piece in ranges)
             yield LaneEvent(last, mask, Accessed(rank, self.unions[key], writes, atomic, scope, value))
+
+
+def twice(events: list[LaneEvent]) -> list[LaneEvent]:
+    """With every period that stands for others a second time."""
+    found: list[LaneEvent] = []
+    begun = 0
+    for event in events:
+        found.append(event)
+        if isinstance(event.what, PeriodMarked) and event.what.begins:
+            begun = len(found)
+        elif isinstance(event.what, PeriodMarked):
+            found += found[begun:]
+    return found
 
 
 def unsure(code: Code, event: LaneEvent, what: str) -> Undetermined:

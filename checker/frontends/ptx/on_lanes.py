@@ -109,7 +109,7 @@ def on_vote(bound: Binding) -> Handler:
         for index in lanes:
             value = lane(values, index)
             if isinstance(value, Unknown):
-                bound.write(fragment, one.operands[0], lanes, value)
+                bound.write(fragment, one.operands[0], lanes, value.plain())
                 return True
             votes.append((fragment.lanes[index], value ^ negated))
         bound.write(fragment, one.operands[0], lanes, _voted(mode, votes))
@@ -145,8 +145,8 @@ def on_match(bound: Binding) -> Handler:
         each = [lane(given, index) for index in lanes]
         unknown = next((one for one in each if isinstance(one, Unknown)), None)
         if unknown is not None:
-            bound.write(fragment, into, lanes, unknown)
-            bound.write(fragment, agreed, lanes, unknown)
+            bound.write(fragment, into, lanes, unknown.plain())
+            bound.write(fragment, agreed, lanes, unknown.plain())
             return True
         everybody = sum(1 << fragment.lanes[index] for index in lanes)
         if "all" in one.modifiers:
@@ -190,7 +190,7 @@ def on_redux(bound: Binding) -> Handler:
         for index in lanes:
             each = lane(given, index)
             if isinstance(each, Unknown):
-                total = each
+                total = each.plain()
                 break
             each = each ^ 0x80000000 if signs else each
             total = each if total is None else combine(int(total), each)  # type: ignore[arg-type]

@@ -184,9 +184,11 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
     def _lost(warp: Warp, fragment: Fragment, index: int, at: Unknown) -> None:
         """An access outside shared memory, nobody knows where."""
         if one.opcode == "st":
-            warp.local.setdefault(fragment.lanes[index], Bytes()).bytes.clear()
+            memory = warp.local.setdefault(fragment.lanes[index], Bytes())
+            for place in tuple(memory.bytes):
+                memory.forget(place, 1)
         for part in values if one.opcode != "st" else ():
-            bound.write(fragment, part, [index], at)
+            bound.write(fragment, part, [index], at.plain())
 
     def _elsewhere(bound: Binding, warp: Warp, fragment: Fragment, index: int, space: str, at: int) -> None:
         thread = fragment.lanes[index]

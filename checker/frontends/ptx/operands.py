@@ -18,7 +18,7 @@ from sm90_verify.frontends.ptx.instruction import (
     Symbol,
 )
 from sm90_verify.frontends.ptx.spaces import WINDOWS, space_of
-from sm90_verify.frontends.ptx.values import Unknown, Value
+from sm90_verify.frontends.ptx.values import OfPeriods, Unknown, Value
 from sm90_verify.spec.errors import Source, SpecError
 
 Getter: TypeAlias = Callable[[Fragment], Value]
@@ -111,6 +111,8 @@ def depends(where: Source, name: str, what: str, unknown: Unknown) -> Undetermin
     advice = f'say what it gives with {{"line": {unknown.line}, "value": …}} in `assume` of the launch file'
     if not unknown.line:
         advice = "write it before it is read" if unknown == UNWRITTEN else "let it depend on what a launch says"
+    if isinstance(unknown, OfPeriods):
+        advice = "no other number of periods is known to do the same"
     return Undetermined(f"{name}: {what} depends on {unknown.why}{source}: {advice}", where)
 
 
@@ -119,8 +121,8 @@ def plus(value: Value, offset: int, mask: int) -> Value:
     if type(value) is int:
         return value + offset & mask
     if isinstance(value, tuple):
-        return tuple(one + offset & mask if isinstance(one, int) else one for one in value)
-    return value
+        return tuple(one + offset & mask if isinstance(one, int) else one.plain() for one in value)
+    return value.plain() if isinstance(value, Unknown) else value
 
 
 def out_of_window(value: Value) -> Value:
@@ -130,4 +132,4 @@ def out_of_window(value: Value) -> Value:
         return tuple(one for one in found if not isinstance(one, tuple))
     if isinstance(value, int):
         return value - WINDOWS["shared"] if space_of(value) == "shared" else -1
-    return value
+    return value.plain() if isinstance(value, Unknown) else value

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from sm90_verify.frontends.ptx.events import LaneEvent
+from sm90_verify.frontends.ptx.events import LaneEvent, PeriodMarked
 from sm90_verify.frontends.ptx.memory_map import MemoryMap
 from sm90_verify.frontends.ptx.register_file import RegisterFile, settled
 from sm90_verify.frontends.ptx.write_part import PartOfRole, PartWriter, Unsure
@@ -69,8 +69,24 @@ class PartsWriter:
         nodes = tuple(self._nodes(part._replace(events=events), fresh))
         return annotate(replace(bare, nodes=nodes), checked=True, tick=self.tick)
 
-    def _nodes(self, part: PartOfRole, registers: RegisterFile | None) -> Iterator[Node]:
-        steps = list(PartWriter(self.threads, self.map, self.made, part, self.unsure, registers).operations())
-        for index, (number, operation, distance) in enumerate(steps):
-            yield Node(operation, self.sources[number], distance=distance, successors={None: index + 1})
-        yield Node(None, self.sources[steps[-1][0] if steps else 0])
+    def _nodes(self, part: PartOfRole, registers: RegisterFile | None) -> list[Node]:
+        nodes: list[Node] = []
+        last = head = loops = 0
+        for number, what, distance in PartWriter(
+            self.threads, self.map, self.made, part, self.unsure, registers
+        ).operations():
+            after, last = len(nodes) + 1, number
+            if not isinstance(what, PeriodMarked):
+                nodes.append(Node(what, self.sources[number], distance=distance, successors={None: after}))
+            elif what.begins:
+                head = len(nodes)
+                loops += 1
+                name = "periods" if loops == 1 else f"periods{loops}"
+                nodes.append(Node(None, self.sources[number], loop=name, successors={True: after}))
+            elif head == len(nodes) - 1:
+                nodes.pop()  # these lanes do nothing in it
+                loops -= 1
+            else:
+                nodes[head].successors[False] = len(nodes)
+                nodes[-1].successors = {None: head}
+        return [*nodes, Node(None, self.sources[last])]

@@ -11,6 +11,7 @@ from sm90_verify.frontends.ptx.events import (
     Grouped,
     LaneEvent,
     Multiplied,
+    PeriodMarked,
     RegisterRange,
     RegistersTouched,
     is_of_wgmma,
@@ -69,9 +70,9 @@ class RegisterFile:
         into = self._access(used.into, write=True, asynchronous=True)
         return op.Touch("mma", reads, (None,) * len(reads), into=into)
 
-    def passed(self, what: Fenced | Grouped) -> None:
-        """A fence, a commit or a wait."""
-        if is_of_wgmma(what):
+    def passed(self, what: Fenced | Grouped | PeriodMarked) -> None:
+        """A fence, a commit or a wait; or a mark, so that all periods are written alike."""
+        if is_of_wgmma(what) or isinstance(what, PeriodMarked):
             self.begun.clear()
 
     def regions(self) -> Iterator[Region]:
@@ -94,7 +95,7 @@ def touching(events: Sequence[tuple[int, LaneEvent]]) -> Iterator[LaneEvent]:
             if not multiplies or (what.registers, True) in known or (what.registers, what.sure) in known:
                 continue
             known.add((what.registers, what.sure))
-        elif is_of_wgmma(what):
+        elif is_of_wgmma(what) or isinstance(what, PeriodMarked):
             known.clear()
         yield event
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sm90_verify.frontends.ptx.events import BarrierAt, LaneEvent
-from sm90_verify.frontends.ptx.fragment import Fragment
+from sm90_verify.frontends.ptx.fragment import Fragment, lanes_of
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.made_maps import MadeMap
 from sm90_verify.frontends.ptx.stored import Memory
@@ -44,6 +44,11 @@ class Warp:
     """By lane, the generation of barrier.cluster in which it has arrived and not waited."""
     left: tuple[tuple[int, LaneEvent | None], ...] = ()
     """Lanes that could not go on in the end, and the event that they would be; None where they wait inside of one."""
+
+    def watch_local(self) -> None:
+        """From now on it is kept what its lanes read and write of local memory."""
+        for one in lanes_of(self.mask):
+            self.local.setdefault(one, Memory()).watched = True
 
     @property
     def alive(self) -> int:

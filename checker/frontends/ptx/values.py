@@ -22,6 +22,20 @@ class Unknown:
     def __repr__(self) -> str:
         return f"Unknown({self.line}, {self.why!r})"
 
+    def plain(self) -> Unknown:
+        """A value of which no more is known than why it is not: what becomes of this one where nobody computes it."""
+        return self
+
+    def result_of(self, function: Callable[..., One], some: tuple[One, ...]) -> One:
+        """What a function gives of values of which this is one."""
+        return self
+
+
+class OfPeriods(Unknown):
+    """A value that depends on how many periods of a loop there are, see sm90_verify.frontends.ptx.counted."""
+
+    __slots__ = ()
+
 
 One: TypeAlias = int | Unknown
 Value: TypeAlias = int | Unknown | tuple[One, ...]
@@ -41,16 +55,25 @@ def lane_by_lane(function: Callable[..., One], *values: Value) -> Value:
     for one in values:
         if isinstance(one, tuple):
             lanes = len(one)
-        elif isinstance(one, Unknown):
+        elif isinstance(one, Unknown) and not isinstance(one, OfPeriods):
             return one
     if not lanes:
-        return function(*values)
+        return _of_one(function, values)  # type: ignore[arg-type]
     spread = [one if isinstance(one, tuple) else (one,) * lanes for one in values]
     found: list[One] = []
     for some in zip(*spread, strict=True):
-        unknown = next((one for one in some if isinstance(one, Unknown)), None)
-        found.append(function(*some) if unknown is None else unknown)
+        found.append(_of_one(function, some))
     return together(found)
+
+
+def _of_one(function: Callable[..., One], some: tuple[One, ...]) -> One:
+    unknown = None
+    for one in some:
+        if isinstance(one, Unknown):
+            if not isinstance(one, OfPeriods):
+                return one
+            unknown = one if unknown is None or type(unknown) is not OfPeriods else unknown
+    return function(*some) if unknown is None else unknown.result_of(function, some)
 
 
 def selected(predicate: Value, yes: Value, no: Value) -> Value:
@@ -58,14 +81,14 @@ def selected(predicate: Value, yes: Value, no: Value) -> Value:
     if isinstance(predicate, int):
         return yes if predicate else no
     if isinstance(predicate, Unknown):
-        return predicate if not _same(yes, no) else yes
+        return predicate.plain() if not _same(yes, no) else yes
     lanes = len(predicate)
     ups = yes if isinstance(yes, tuple) else (yes,) * lanes
     downs = no if isinstance(no, tuple) else (no,) * lanes
     found: list[One] = []
     for one, up, down in zip(predicate, ups, downs, strict=True):
         if isinstance(one, Unknown):
-            found.append(up if _same(up, down) else one)
+            found.append(up if _same(up, down) else one.plain())
         else:
             found.append(up if one else down)
     return together(found)

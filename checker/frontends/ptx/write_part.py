@@ -29,6 +29,7 @@ from sm90_verify.frontends.ptx.events import (
     Multiplied,
     NamedMet,
     Peeked,
+    PeriodMarked,
     RegistersSet,
     RegistersTouched,
     StoredAsync,
@@ -57,8 +58,8 @@ class PartOfRole(NamedTuple):
     place: int
 
 
-Step = tuple[int, op.Operation, int]
-"""The number of the instruction, the operation, and for a wait its distance."""
+Step = tuple[int, op.Operation | PeriodMarked, int]
+"""The number of the instruction, the operation or the mark of a period, and for a wait its distance."""
 Unsure: TypeAlias = Callable[[LaneEvent, str], Undetermined]
 """Makes the error for what is not known of an event."""
 
@@ -88,6 +89,11 @@ class PartWriter:
             if isinstance(event.what, AsyncCopied):
                 for copy in self._copied(event, event.what):
                     yield event.number, self._same(copy), 0
+                continue
+            if isinstance(event.what, PeriodMarked):
+                if self.registers is not None:
+                    self.registers.passed(event.what)
+                yield event.number, event.what, 0
                 continue
             operation, distance = self._one(event, event.what)
             if operation is not None:
@@ -178,7 +184,7 @@ class PartWriter:
                 return op.Griddepcontrol(kind), 0
             case Accessed():
                 return self._touch(what), 0
-            case MapFenced() | Peeked() | LanesAccessed() | AsyncCopied():
+            case MapFenced() | Peeked() | LanesAccessed() | AsyncCopied() | PeriodMarked():
                 return None, 0
             case _:
                 assert_never(what)

@@ -1,0 +1,134 @@
+"""The answer of the engines on one case of a launch: clusters of which one has been executed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from sm90_verify.engines.check import check_valid
+from sm90_verify.engines.effort import Effort, Told
+from sm90_verify.engines.engine import Bounds
+from sm90_verify.engines.table import DEFAULT
+from sm90_verify.frontends.ptx.execute import ClusterRun
+from sm90_verify.frontends.ptx.launch import Block
+from sm90_verify.result import UNDETERMINED, VIOLATED, Result, worst
+from sm90_verify.spec.errors import Source
+from sm90_verify.spec.model.kernel import Kernel
+from sm90_verify.spec.ptx.needs import TOGETHER
+
+TRACE_SECONDS = 1.0
+"""For a shorter schedule of a violation, unless it is asked otherwise."""
+
+
+class LaunchCase(NamedTuple):
+    """Clusters whose warps do the same. first: the CTAs of the first of them; clusters: how many there are."""
+
+    first: tuple[Block, ...]
+    clusters: int
+    execution: ClusterRun
+
+
+class AskedOptions(Bounds, total=False):
+    """The fields of Asked."""
+
+    properties: Sequence[str]
+    engine: str
+    progress: Told | None
+    trace_seconds: float
+
+
+class Asked(NamedTuple):
+    """What is asked about each case of a launch, as the arguments of `check` say it."""
+
+    properties: Sequence[str] = ()
+    engine: str = DEFAULT
+    limit: int = 0
+    timeout: float = 0.0
+    memory: int = 0
+    reduced: bool = True
+    progress: Told | None = None
+    trace_seconds: float = TRACE_SECONDS
+
+
+def of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> Result:
+    """The result on a case, of which this is the kernel."""
+    stuck = case.execution.stuck
+    left = max(1e-3, asked.timeout - (time.perf_counter() - effort.since)) if asked.timeout else 0.0
+    by_order = stuck is not None and asked.engine == DEFAULT
+    result = check_valid(
+        kernel,
+        command="ptx",
+        properties=asked.properties,
+        engine="order" if by_order else asked.engine,
+        limit=0 if by_order else asked.limit,
+        timeout=left,
+        memory=asked.memory,
+        reduced=by_order or asked.reduced,
+        progress=asked.progress,
+        trace_seconds=asked.trace_seconds,
+    )
+    result = result if stuck is None else _of_a_hang(result, stuck, _waiting(case.execution))
+    return _of_parted(result) if case.execution.parted else result
+
+
+def _waiting(execution: ClusterRun) -> str:
+    """Which warps wait at which lines where the kernel cannot go on."""
+    found: dict[int, dict[str, None]] = {}
+    for cta in execution.cluster.ctas:
+        for warp in cta.warps:
+            for _, event in warp.left:
+                if event is not None:
+                    found.setdefault(execution.code.function.code[event.number].line, {})[warp.name] = None
+    lines = [f"{', '.join(names)} at line {line}" for line, names in found.items()]
+    return "; ".join(lines[:4]) + ("; …" if len(lines) > 4 else "")
+
+
+def _of_a_hang(result: Result, stuck: Source, waiting: str) -> Result:
+    """The result on a kernel that cannot go on in the run that was made: what it would have done then is not known. So
+    what is not violated is open; and that arrivals never come says no more than that it hangs.
+    """
+    note = (
+        f"the kernel cannot go on at {stuck} in some schedule ({waiting}), and what would come then was not looked at"
+    )
+    findings = tuple(
+        finding
+        if finding.verdict == VIOLATED and finding.id != "arrival-count"
+        else replace(finding, verdict=UNDETERMINED, trace=None, note=note)
+        for finding in result.findings
+    )
+    return replace(result, findings=findings)
+
+
+def _of_parted(result: Result) -> Result:
+    """The result on a kernel of which threads execute alone what others must execute with them: no more than that is
+    known of it.
+    """
+    parted = any(one.id == TOGETHER.property and one.verdict == VIOLATED for one in result.findings)
+    note = "threads do not execute together what they must, and what follows is undefined"
+    findings = tuple(
+        one if one.id == TOGETHER.property and parted else replace(one, verdict=UNDETERMINED, trace=None, note=note)
+        for one in result.findings
+    )
+    return replace(result, findings=findings)
+
+
+def together(results: Sequence[Result]) -> Result:
+    """The worst of several, by property; the first that violates anything leads."""
+    lead = next((one for one in results if one.verdict == worst(two.verdict for two in results)), results[0])
+    ids = dict.fromkeys(finding.id for one in results for finding in one.findings)
+    findings = []
+    for id in ids:
+        some = [finding for one in (lead, *results) for finding in one.findings if finding.id == id]
+        verdict = worst(finding.verdict for finding in some)
+        findings.append(next(finding for finding in some if finding.verdict == verdict))
+    return replace(
+        lead,
+        findings=tuple(findings),
+        states=sum(one.states for one in results),
+        transitions=sum(one.transitions for one in results),
+        events=sum(one.events for one in results),
+        notes=tuple(dict.fromkeys(note for one in results for note in one.notes)),
+        noted=tuple(dict.fromkeys(note for one in results for note in one.noted)),
+    )
