@@ -194,6 +194,39 @@ def test_two_warpgroups_by_turns():
     assert agreed(Turns(told=False)).verdict == VIOLATED
 
 
+class Meets(Pipeline):
+    """A tile is given back by barrier.cluster, which releases what the parts have waited for, or does not."""
+
+    relaxed = False
+    a = tile(bytes=1024, slots=1)
+    full = barrier(arrivals=1, slots=1)
+
+    @role(warps=1)
+    def tma(self):
+        for _ in self.loop():
+            yield self.full.arrive_expect_tx(1024)
+            yield self.a.load(signals=self.full)
+            yield self.cluster_arrive()
+            yield self.cluster_wait()
+
+    @role(threads=128, split=(64, 64))
+    def math(self):
+        at = PipelineState.start(1)
+        for _ in self.loop():
+            yield self.full.wait(at.phase)
+            yield self.a.mma(commit=False)
+            yield self.mma_commit(joint=True)
+            yield self.mma_wait(0, joint=True)
+            yield self.cluster_arrive_relaxed() if self.relaxed else self.cluster_arrive()
+            yield self.cluster_wait()
+            at += 1
+
+
+def test_nobody_is_told_by_who_waited_and_released_nothing():
+    assert agreed(Meets()).verdict == PROVED
+    assert agreed(Meets(relaxed=True)).verdicts["race"] == VIOLATED
+
+
 def test_groups_that_nobody_waits_for_are_beyond_what_search_counts():
     """Nothing writes what they read: right, and search does not know after 63 of them."""
 
