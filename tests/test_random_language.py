@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from sm90_verify.engines.order import memory
+from sm90_verify.engines.order import memory, warpgroups
 from sm90_verify.evidence.programs import __main__ as command
 from sm90_verify.evidence.programs import compare as comparing
 from sm90_verify.evidence.programs.compare import compare
@@ -41,6 +41,18 @@ def test_the_engines_agree():
     assert tally.disagreements == []
     assert tally.answers["proved"] >= 30 and tally.answers["violated"] >= 30, tally.answers
     assert tally.order["proved"] >= 15 and tally.order["violated"] >= 15 and tally.left_out >= 40
+
+
+def test_the_engines_agree_on_warpgroups_in_parts():
+    tally = compare_all(0, 30, joint=True)
+    assert tally.disagreements == []
+    assert tally.order["proved"] >= 7 and tally.order["violated"] >= 7, tally.order
+
+
+def test_an_engine_that_takes_a_group_for_over_is_told(monkeypatch):
+    monkeypatch.setattr(warpgroups, "is_over", lambda *arguments: True)
+    tally = compare_all(0, 30, joint=True)
+    assert any("order: race is proved" in one for one in tally.disagreements), tally.disagreements
 
 
 def test_every_operation_is_in_some_program():
@@ -105,8 +117,8 @@ def test_a_wrong_engine_is_told(monkeypatch):
 def test_a_reduced_search_that_misses_something_is_told(monkeypatch):
     search = comparing._search
 
-    def blind(packed, reduced):
-        found = search(packed, reduced)
+    def blind(packed, reduced, times):
+        found = search(packed, reduced, times)
         return replace(found, violations={}) if reduced else found
 
     monkeypatch.setattr(comparing, "_search", blind)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm90_verify.evidence.programs.generate import random_program
+from sm90_verify.evidence.programs.joint import random_joint
 from sm90_verify.evidence.programs.program import written
 from sm90_verify.evidence.programs.run import LanguageTally, compare_all
 
@@ -25,12 +26,16 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, nargs=2, default=(0, 1000), metavar=("FIRST", "STOP"), help="(0 1000)")
     parser.add_argument("--proof", type=float, default=0.0, metavar="SECONDS", help="Z3 too, for so long each (0: no)")
     parser.add_argument("--show", action="store_true", help="print the program of each seed, and decide nothing")
+    parser.add_argument(
+        "--joint", action="store_true", help="programs of warpgroups whose warps are programs of their own"
+    )
     parser.add_argument("-o", dest="file", metavar="FILE", help="keep the counts as JSON, every 500 programs")
     options = parser.parse_args()
     first, stop = options.seeds
     if options.show:
         for seed in range(first, stop):
-            print(f"# seed {seed}\n{written(random_program(seed)).text}")
+            program = random_joint(seed) if options.joint else random_program(seed)
+            print(f"# seed {seed}\n{written(program).text}")
         return 0
 
     def tell(seed: int, so_far: LanguageTally) -> None:
@@ -42,7 +47,7 @@ def main() -> int:
         if options.file:
             Path(options.file).write_text(json.dumps(tally.values(first, before), indent=1) + "\n", encoding="utf-8")
 
-    tally = compare_all(first, stop, proof=options.proof, tell=tell)
+    tally = compare_all(first, stop, proof=options.proof, joint=options.joint, tell=tell)
     keep(tally, stop)
     for line in lines(tally):
         print(line)

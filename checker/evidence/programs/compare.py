@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 from sm90_verify.counterexample.trace import execute
@@ -47,20 +48,22 @@ class Compared:
     contradictions: tuple[str, ...] = ()
 
 
-def compare(program: RandomProgram, proof: float = 0.0) -> Compared:
-    """Holds all engines to the search of every schedule; Z3 too, if it may take so many seconds."""
+def compare(program: RandomProgram, proof: float = 0.0, times: int = 1) -> Compared:
+    """Holds all engines to the search of every schedule; Z3 too, if it may take so many seconds. times: how often the
+    bounds above it may take.
+    """
     try:
-        kernel = trace(pipeline_of(written(program).text), _tick)
+        kernel = trace(pipeline_of(written(program).text), partial(_tick, times=times))
     except SpecError as error:
         return Compared("refused", str(error))
     except TooLong as error:
         return Compared("undetermined", str(error))
     subject = Subject(kernel)
-    first = last = _decided(subject, proof)
+    first = last = _decided(subject, proof, times)
     noted = tuple(one for one in first.every.violations if one in subject.noted)
     found = list(first.contradictions)
     if noted and not first.unknown:
-        last = _decided(subject.lenient, 0.0)
+        last = _decided(subject.lenient, 0.0, times)
         found += [f"{one} (lenient)" for one in last.contradictions]
         found += [] if last.unknown else _of_engine(subject, last.every, noted)
     if last.unknown:
@@ -89,17 +92,17 @@ class _Decided(NamedTuple):
     contradictions: tuple[str, ...] = ()
 
 
-def _decided(subject: Subject, proof: float) -> _Decided:
+def _decided(subject: Subject, proof: float, times: int) -> _Decided:
     machine = subject.machine
     packed = pack(machine, exchange=True)
-    every = _search(pack(machine) if packed.groups else packed, False)
+    every = _search(pack(machine) if packed.groups else packed, False, times)
     if every.beyond:
-        every = explore(machine, limit=MOST_STATES)
+        every = explore(machine, limit=MOST_STATES * times)
     if not every.complete or LIMIT in every.violations:
         return _Decided(every, every.ran_out or "a limit of the model")
-    reduced = _search(packed, True)
+    reduced = _search(packed, True, times)
     if reduced.beyond:
-        reduced = explore(machine, limit=2 * MOST_STATES, reduced=True)
+        reduced = explore(machine, limit=2 * MOST_STATES * times, reduced=True)
     outcome = order(subject.whole)
     found = [
         *_of_search(machine, every, reduced),
@@ -110,15 +113,15 @@ def _decided(subject: Subject, proof: float) -> _Decided:
     return _Decided(every, "", said, reduced.states < every.states, tuple(found))
 
 
-def _search(packed: PackedMachine, reduced: bool) -> Exploration:
-    search = Search(packed, SearchBounds(2 * MOST_STATES if reduced else MOST_STATES), False)
+def _search(packed: PackedMachine, reduced: bool, times: int) -> Exploration:
+    search = Search(packed, SearchBounds((2 if reduced else 1) * MOST_STATES * times), False)
     search.reduced = reduced
     return search.run()
 
 
-def _tick(what: str, role: str, done: int, where: Source | None) -> None:
-    if done > MOST_OPERATIONS:
-        raise TooLong(f"{role} has more than {MOST_OPERATIONS} operations")
+def _tick(what: str, role: str, done: int, where: Source | None, times: int = 1) -> None:
+    if done > MOST_OPERATIONS * times:
+        raise TooLong(f"{role} has more than {MOST_OPERATIONS * times} operations")
 
 
 def _of_search(machine: Machine, every: Exploration, reduced: Exploration) -> Iterator[str]:

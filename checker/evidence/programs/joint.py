@@ -11,6 +11,8 @@ from sm90_verify.evidence.programs.changes import changed
 from sm90_verify.evidence.programs.program import RandomProgram, Statement, Text
 from sm90_verify.evidence.programs.uses import WARPGROUP
 
+LONGER = 8
+"""How much longer they are than other random programs: four roles in loops, for every trip count."""
 SPLITS = ((64, 64),) * 8 + ((96, 32), (32, 96), (32, 32, 64), (32, 32, 32, 32))
 
 

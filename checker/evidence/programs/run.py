@@ -9,6 +9,7 @@ from typing import Any
 
 from sm90_verify.evidence.programs.compare import Compared, compare
 from sm90_verify.evidence.programs.generate import random_program
+from sm90_verify.evidence.programs.joint import LONGER, random_joint
 from sm90_verify.evidence.programs.program import RandomProgram, Statement, written
 
 FORMS = ("multicast", "source", "tensormap", "ctas", "noinc", "into", "among", "value", "to")
@@ -57,13 +58,18 @@ class LanguageTally:
 
 
 def compare_all(
-    first: int, stop: int, *, proof: float = 0.0, tell: Callable[[int, LanguageTally], None] | None = None
+    first: int,
+    stop: int,
+    *,
+    proof: float = 0.0,
+    joint: bool = False,
+    tell: Callable[[int, LanguageTally], None] | None = None,
 ) -> LanguageTally:
-    """Compares the programs of the seeds from `first` to before `stop`."""
+    """Compares the programs of the seeds from `first` to before `stop`. joint: those of warpgroups in parts."""
     tally = LanguageTally()
     for seed in range(first, stop):
-        program = random_program(seed)
-        tally.add(seed, program, compare(program, proof))
+        program = random_joint(seed) if joint else random_program(seed)
+        tally.add(seed, program, compare(program, proof, LONGER if joint else 1))
         if tell is not None:
             tell(seed, tally)
     return tally
