@@ -27,7 +27,7 @@ class _Waiting:
     done: bool = False
 
 
-class Watched:
+class StandingChecks:
     """matters: which checks are looked at."""
 
     def __init__(self, machine: Machine, matters: Callable[[Check], bool]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from sm90_verify.counterexample.trace import State, changed_by, initial_state, is_enabled, take
-from sm90_verify.counterexample.watched import Watched
+from sm90_verify.counterexample.watched import StandingChecks
 from sm90_verify.engines.effort import Effort
 from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import Check, Machine
@@ -74,7 +74,7 @@ class _Shortening:
         violation no more.
         """
         state, taken, stopped, done = initial_state(self.machine), [], set[Lane](), 0
-        halting, known = Watched(self.machine, lambda check: check.halts), Known()
+        halting, known = StandingChecks(self.machine, lambda check: check.halts), Known()
         for number, index in enumerate(actions):
             mine, action = self._lane(index), self.machine.actions[index]
             if mine == lane:

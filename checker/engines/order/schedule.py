@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sm90_verify.counterexample.trace import State, changed_by, initial_state, is_enabled, make_trace, take
-from sm90_verify.counterexample.watched import Watched
+from sm90_verify.counterexample.watched import StandingChecks
 from sm90_verify.engines.order.outcome import Outcome
 from sm90_verify.engines.order.plan import Plan
 from sm90_verify.engines.order.state import NEVER, Failure, RunEvent
@@ -149,7 +149,7 @@ class _Player:
 
     def _want(self, property: str) -> None:
         self.wanted = property
-        self.watched = Watched(self.machine, self._matters)
+        self.watched = StandingChecks(self.machine, self._matters)
 
     def play(self, events: Iterable[tuple[int, RunEvent]]) -> None:
         """Takes the events that have not been taken; gives up at one that cannot be."""
