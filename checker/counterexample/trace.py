@@ -78,8 +78,10 @@ def violated_in(machine: Machine, state: State) -> tuple[Check, ...]:
     return tuple(check for check in checks if evaluate(check.when, state, known))
 
 
-def execute(machine: Machine, actions: Sequence[int]) -> MachineRun:
-    """Runs a schedule, given as indices of actions; raises SpecError if one of them cannot be taken."""
+def execute(machine: Machine, actions: Sequence[int], *, every: bool = True) -> MachineRun:
+    """Runs a schedule, given as indices of actions; raises SpecError if one of them cannot be taken. every: also of the
+    steps before the last, say which checks they violate; else only of one behind which nothing is defined.
+    """
     state, steps = initial_state(machine), []
     for number, index in enumerate(actions):
         action, known = machine.actions[index], Known()
@@ -87,7 +89,11 @@ def execute(machine: Machine, actions: Sequence[int]) -> MachineRun:
             raise SpecError(
                 f"step {number + 1}, {action.name}, cannot be taken: the trace does not belong to this model"
             )
-        violated = tuple(check for check in action.checks if evaluate(check.when, state, known))
+        asked = every or number == len(actions) - 1
+        checks = (check for check in action.checks if asked or check.halts)
+        violated = tuple(check for check in checks if evaluate(check.when, state, known))
+        if not asked and violated:  # it is the last one after all
+            violated = tuple(check for check in action.checks if evaluate(check.when, state, known))
         steps.append(MachineStep(action, state, violated))
         if any(check.halts for check in violated):
             return MachineRun(tuple(steps), state, violated)
@@ -105,7 +111,7 @@ def make_trace(
     machine: Machine, property: str, because: str, actions: Sequence[int], stuck: Sequence[str] = ()
 ) -> Trace:
     """A trace of a violation, replayed; `stuck` are the roles that can never run again."""
-    run = execute(machine, actions)
+    run = execute(machine, actions, every=False)
     steps = []
     for number, step in enumerate(run.steps):
         after = run.steps[number + 1].before if number + 1 < len(run.steps) else run.last
@@ -170,7 +176,7 @@ def known_again(machine: Machine, trace: Trace) -> Trace:
 
 def run_of(machine: Machine, trace: Trace) -> MachineRun:
     """The steps of a trace, executed; raises SpecError if the machine has no such steps, or one cannot be taken."""
-    return execute(machine, _numbers(machine, trace))
+    return execute(machine, _numbers(machine, trace), every=False)
 
 
 def _numbers(machine: Machine, trace: Trace) -> list[int]:
