@@ -15,7 +15,7 @@ from sm90_verify.result import Blocked, StepKind, Trace, TraceStep
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.machine import COPIES, Action, Check, Location, Machine, Variable
 from sm90_verify.spec.model.words import unlike
-from sm90_verify.spec.ptx.expr import evaluate
+from sm90_verify.spec.ptx.expr import Known, evaluate
 from sm90_verify.spec.ptx.needs import SEEN
 
 State = dict[str, int]
@@ -41,21 +41,30 @@ def initial_state(machine: Machine) -> State:
     return {variable.name: variable.initial for variable in machine.variables}
 
 
-def is_enabled(machine: Machine, action: Action, state: State) -> bool:
-    """The role is at the action's location and its guard holds."""
-    if action.location is not None and state[_counter(machine, action.role)] != action.location:
+def is_enabled(machine: Machine, action: Action, state: State, known: Known | None = None) -> bool:
+    """The role is at the action's location and its guard holds. known: of the state."""
+    if action.location is not None and state[machine.named[action.role].counter] != action.location:
         return False
-    return bool(evaluate(action.guard, state))
+    return bool(evaluate(action.guard, state, known))
 
 
-def take(machine: Machine, action: Action, state: State) -> State:
-    """The state after an action; all updates read the state before it."""
+def take(machine: Machine, action: Action, state: State, known: Known | None = None) -> State:
+    """The state after an action; all updates read the state before it. known: of the state before."""
+    known = {} if known is None else known
     after = dict(state)
     for name, value in action.updates:
-        after[name] = evaluate(value, state)
+        after[name] = evaluate(value, state, known)
     if action.target is not None:
-        after[_counter(machine, action.role)] = action.target
+        after[machine.named[action.role].counter] = action.target
     return after
+
+
+def changed_by(machine: Machine, action: Action, before: State, after: State) -> list[str]:
+    """The variables that have another value after the action, in declaration order."""
+    found = {name for name, _ in action.updates if before[name] != after[name]}
+    if action.target is not None and action.target != action.location:
+        found.add(machine.named[action.role].counter)
+    return sorted(found, key=machine.order.__getitem__)
 
 
 def violated_in(machine: Machine, state: State) -> tuple[Check, ...]:
@@ -65,23 +74,30 @@ def violated_in(machine: Machine, state: State) -> tuple[Check, ...]:
     checks = list(machine.checks)
     for role in machine.roles:
         checks += role.locations[state[role.counter]].checks
-    return tuple(check for check in checks if evaluate(check.when, state))
+    known: Known = {}
+    return tuple(check for check in checks if evaluate(check.when, state, known))
 
 
-def execute(machine: Machine, actions: Sequence[int]) -> MachineRun:
-    """Runs a schedule, given as indices of actions; raises SpecError if one of them cannot be taken."""
+def execute(machine: Machine, actions: Sequence[int], *, every: bool = True) -> MachineRun:
+    """Runs a schedule, given as indices of actions; raises SpecError if one of them cannot be taken. every: also of the
+    steps before the last, say which checks they violate; else only of one behind which nothing is defined.
+    """
     state, steps = initial_state(machine), []
     for number, index in enumerate(actions):
-        action = machine.actions[index]
-        if not is_enabled(machine, action, state):
+        action, known = machine.actions[index], Known()
+        if not is_enabled(machine, action, state, known):
             raise SpecError(
                 f"step {number + 1}, {action.name}, cannot be taken: the trace does not belong to this model"
             )
-        violated = tuple(check for check in action.checks if evaluate(check.when, state))
+        asked = every or number == len(actions) - 1
+        checks = (check for check in action.checks if asked or check.halts)
+        violated = tuple(check for check in checks if evaluate(check.when, state, known))
+        if not asked and violated:  # it is the last one after all
+            violated = tuple(check for check in action.checks if evaluate(check.when, state, known))
         steps.append(MachineStep(action, state, violated))
         if any(check.halts for check in violated):
             return MachineRun(tuple(steps), state, violated)
-        state = take(machine, action, state)
+        state = take(machine, action, state, known)
     last = steps[-1].violated if steps else ()
     return MachineRun(tuple(steps), state, (*last, *violated_in(machine, state)))
 
@@ -95,11 +111,11 @@ def make_trace(
     machine: Machine, property: str, because: str, actions: Sequence[int], stuck: Sequence[str] = ()
 ) -> Trace:
     """A trace of a violation, replayed; `stuck` are the roles that can never run again."""
-    run = execute(machine, actions)
+    run = execute(machine, actions, every=False)
     steps = []
     for number, step in enumerate(run.steps):
         after = run.steps[number + 1].before if number + 1 < len(run.steps) else run.last
-        steps.append(step_of(machine, step.action, changes(machine, step.before, after)))
+        steps.append(step_of(machine, step.action, changes(machine, step.action, step.before, after)))
     blocked: tuple[Blocked, ...] = ()
     advised = ""
     if stuck:
@@ -160,7 +176,7 @@ def known_again(machine: Machine, trace: Trace) -> Trace:
 
 def run_of(machine: Machine, trace: Trace) -> MachineRun:
     """The steps of a trace, executed; raises SpecError if the machine has no such steps, or one cannot be taken."""
-    return execute(machine, _numbers(machine, trace))
+    return execute(machine, _numbers(machine, trace), every=False)
 
 
 def _numbers(machine: Machine, trace: Trace) -> list[int]:
@@ -182,25 +198,25 @@ def _kind(place: Location) -> StepKind:
 
 def step_of(machine: Machine, action: Action, changed: dict[str, str]) -> TraceStep:
     """An action and what it changed, as a step of a trace; what has no program is done by the copies."""
-    who = action.role or unlike(COPIES, {role.name for role in machine.roles})
+    who = action.role or unlike(COPIES, {*machine.named})
     copy = machine.landing(action)
     kind: StepKind = "lands"
     things: tuple[str, ...] = () if copy is None else (copy.buffer,)
     if copy is None:  # an arrival that follows cp.asyncs
         kind, things = "signals", (action.object,)
     if action.location is not None:
-        place = next(role.locations[action.location] for role in machine.roles if role.name == action.role)
+        place = machine.named[action.role].locations[action.location]
         kind, things = _kind(place), place.things
     source = action.source
     return TraceStep(who, action.op, action.object, source.file, source.line, changed, action.name, kind, things)
 
 
-def changes(machine: Machine, before: State, after: State) -> dict[str, str]:
+def changes(machine: Machine, action: Action, before: State, after: State) -> dict[str, str]:
     """What a step changed in the hardware's state: neither locations nor ghosts."""
-    found, counters = {}, {role.counter for role in machine.roles}
-    for variable in machine.variables:
-        name = variable.name
-        if before[name] != after[name] and not variable.ghost and name not in counters:
+    found, mine = {}, machine.named[action.role].counter if action.role else ""
+    for name in changed_by(machine, action, before, after):
+        variable = machine.variables[machine.order[name]]
+        if not variable.ghost and name != mine:
             found[name] = f"{_text(variable, before[name])}->{_text(variable, after[name])}"
     return found
 
@@ -216,10 +232,6 @@ def shows_again(machine: Machine, trace: Trace) -> bool:
     if trace.property == "arrival-count" and waiting.never_enough(machine, run.last, stuck) is None:
         return False
     return trace.property in ("deadlock", "arrival-count") and waiting.reproduces(machine, run.last, trace)
-
-
-def _counter(machine: Machine, role: str) -> str:
-    return next(one.counter for one in machine.roles if one.name == role)
 
 
 def _text(variable: Variable, value: int) -> str:

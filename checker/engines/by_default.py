@@ -6,6 +6,8 @@ the violation leaves open. Wherever both have decided a property they must agree
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sm90_verify.engines.combine import settled
 from sm90_verify.engines.effort import TRACE_SECONDS, RanOut
 from sm90_verify.engines.engine import Answer, Question
@@ -16,7 +18,9 @@ from sm90_verify.result import UNDETERMINED, VIOLATED
 from sm90_verify.spec.model.words import listed
 
 MOST_ACTIONS = 3_000
-"""Of a machine that is searched for a shorter schedule: a larger one is not even generated in that time."""
+"""Of a machine that is searched for a shorter schedule: a larger one is not even generated in that time. What is open
+of a larger one, when something is violated that is only noted, is searched no longer than that either.
+"""
 
 
 def by_default(question: Question) -> Answer:
@@ -35,6 +39,9 @@ def by_default(question: Question) -> Answer:
     because = f"order leaves {listed([one.id for one in left])} open: {left[0].note}"
     if question.effort.ran_out():
         return ordered._replace(because="there is no time left for another one")
+    if any(one.verdict == VIOLATED for one in ordered.findings) and _is_large(question):
+        brief = replace(question.effort.for_a_trace(), purpose="to search what order leaves open")
+        question = question._replace(spent=brief)
     try:
         searched = search.answer(question)
     except RanOut as error:
@@ -44,9 +51,13 @@ def by_default(question: Question) -> Answer:
 
 def _looked_closer(question: Question, ordered: Answer) -> Answer:
     because = "a schedule that shows the violation was found, and executed"
-    if len(question.subject.machine.actions) > MOST_ACTIONS or question.effort.trace_seconds < TRACE_SECONDS:
+    if _is_large(question) or question.effort.trace_seconds < TRACE_SECONDS:
         return ordered._replace(because=because)
     closer = SearchEngine().look_closer(question, {}, question.effort.for_a_trace(), question.limit or REFINED)
     answer = settled(closer, ordered)
     found = [one.id for one in closer.findings if one.verdict == VIOLATED]
     return answer._replace(engine=ordered.engine, because=because, shortest=leads(answer.findings) in found)
+
+
+def _is_large(question: Question) -> bool:
+    return len(question.subject.machine.actions) > MOST_ACTIONS

@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from sm90_verify.counterexample.trace import State, initial_state, is_enabled, take
+from sm90_verify.counterexample.trace import State, changed_by, initial_state, is_enabled, take
+from sm90_verify.counterexample.watched import StandingChecks
 from sm90_verify.engines.effort import Effort
 from sm90_verify.engines.violation import Violation
 from sm90_verify.spec.model.machine import Check, Machine
-from sm90_verify.spec.ptx.expr import evaluate
+from sm90_verify.spec.ptx.expr import Known, evaluate
 
 Lane: TypeAlias = tuple[str, int]
 """A role, or a copy that lands."""
+LOOK = 64
+"""Steps of a candidate between looks at what it may cost."""
 ROUNDS = 3
 """What one role does without can let an earlier one stop earlier."""
 
@@ -33,8 +36,6 @@ def shortened(machine: Machine, violation: Violation, effort: Effort) -> Violati
 class _Shortening:
     def __init__(self, machine: Machine, violation: Violation, effort: Effort) -> None:
         self.machine, self.violation, self.effort = machine, violation, effort
-        self.counters = {role.name: role.counter for role in machine.roles}
-        self.halting = [check for check in machine.checks if check.halts]
 
     def result(self) -> Violation:
         actions = self.violation.actions
@@ -73,12 +74,16 @@ class _Shortening:
         violation no more.
         """
         state, taken, stopped, done = initial_state(self.machine), [], set[Lane](), 0
+        halting, known = StandingChecks(self.machine, lambda check: check.halts), Known()
         for number, index in enumerate(actions):
             mine, action = self._lane(index), self.machine.actions[index]
             if mine == lane:
                 done += 1
             is_guilty = self.violation.by_step and number == len(actions) - 1
-            if mine in stopped or (mine == lane and done > keep) or not is_enabled(self.machine, action, state):
+            if number % LOOK == LOOK - 1 and self.effort.ran_out():
+                return None
+            late = mine in stopped or (mine == lane and done > keep)
+            if late or not is_enabled(self.machine, action, state, known):
                 if is_guilty:
                     return None
                 if mine[0]:
@@ -87,19 +92,13 @@ class _Shortening:
             taken.append(index)
             if is_guilty:
                 return tuple(taken) if self._is_meant(action.checks, state) else None
-            if any(check.halts and evaluate(check.when, state) for check in action.checks):
+            if any(check.halts and evaluate(check.when, state, known) for check in action.checks):
                 return None
-            state = take(self.machine, action, state)
-            if self._halts(state):
+            before = state
+            state, known = take(self.machine, action, before, known), {}
+            if halting.holds(state, changed_by(self.machine, action, before, state), known):
                 return tuple(taken) if number == len(actions) - 1 and self._shows(state) else None
         return tuple(taken) if len(taken) < len(actions) and self._shows(state) else None
-
-    def _halts(self, state: State) -> bool:
-        """What follows the state is undefined."""
-        standing = (
-            check for role in self.machine.roles for check in role.locations[state[role.counter]].checks if check.halts
-        )
-        return any(evaluate(check.when, state) for check in (*self.halting, *standing))
 
     def _shows(self, state: State) -> bool:
         places = (check for role in self.machine.roles for check in role.locations[state[role.counter]].checks)

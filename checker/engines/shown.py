@@ -29,7 +29,7 @@ def _at_the_end(machine: Machine, property: str, deadlock: Violation | None) -> 
     """The violation that a deadlock shows besides itself: a barrier that has never completed a phase, and cannot."""
     if deadlock is None or property != "arrival-count":
         return None
-    run = execute(machine, deadlock.actions)
+    run = execute(machine, deadlock.actions, every=False)
     barrier = waiting.never_enough(machine, run.last, deadlock.stuck)
     if barrier is None or any(step.before[barrier.phase] != run.last[barrier.phase] for step in run.steps):
         return None

@@ -63,6 +63,7 @@ class Bystander:
     groups: Field | None = None
     partners: list[Bystander] = field(default_factory=list, compare=False)
     known: dict[object, Told] = field(default_factory=dict, compare=False)
+    lasting: dict[Access, Expr] = field(default_factory=dict, compare=False)
 
     def conflict(self, access: Access) -> Told:
         """The role has started, or could start, something that conflicts with an access; and where it is what, in
@@ -88,14 +89,20 @@ class Bystander:
                 yield _while(since, self.told([found], describe))
         for own, at in self.unreleased.items():
             if access.conflicts(own):
-                others = all_of(in_locations(one.counter, one.not_over(own)) for one in self.partners)
+                others = all_of(one.not_over(own) for one in self.partners)
                 yield _while(others, self.told([{own: at}], describe))
 
-    def not_over(self, access: Access) -> list[int]:
+    def not_over(self, access: Access) -> Expr:
         """Where an access of its own wgmmas is in progress, or over and not released since."""
-        return [at for at, spot in enumerate(self.spots) if access in spot.held.wgmmas()] + [
-            *self.unreleased.get(access, ())
-        ]
+        if access not in self.lasting:
+            places = (*self.wgmmas.get(access, ()), *self.unreleased.get(access, ()))
+            self.lasting[access] = in_locations(self.counter, places)
+        return self.lasting[access]
+
+    @cached_property
+    def wgmmas(self) -> Places:
+        """The reads of wgmmas that are in progress."""
+        return _places([spot.held.wgmmas() for spot in self.spots])
 
     @cached_property
     def by_age(self) -> list[Places]:
@@ -109,8 +116,7 @@ class Bystander:
     @cached_property
     def unreleased(self) -> Places:
         """The reads of wgmmas that are over, and that nothing has released since a relaxed arrival."""
-        mine = {access for spot in self.spots for access in spot.held.wgmmas()}
-        return _places([[one for one in spot.held.unordered if one in mine] for spot in self.spots])
+        return _places([[one for one in spot.held.unordered if one in self.wgmmas] for spot in self.spots])
 
     @cached_property
     def _others(self) -> list[tuple[Access, ...]]:

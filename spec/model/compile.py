@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import assert_never
 
-from sm90_verify.spec.model.accesses import Bystander, Spot, in_locations
+from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.copies import finds, landings, starts, triggered, triggers, writes
 from sm90_verify.spec.model.decisions import choice_ways, loop_ways
@@ -21,7 +21,6 @@ from sm90_verify.spec.model.flow import (
     next_waits,
     only_looks,
     parity_of,
-    soon,
     threads_of_warp,
     waits_ahead,
     waits_for_a_grid,
@@ -29,13 +28,13 @@ from sm90_verify.spec.model.flow import (
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.model.machine import Action, Location, LocationKind, Machine, Role
 from sm90_verify.spec.model.mbarriers import Signals
-from sm90_verify.spec.model.proxies import edits, fences, is_seen, told_by_place
+from sm90_verify.spec.model.proxies import edits, fences, is_seen
 from sm90_verify.spec.model.state_checks import check_of, state_checks
 from sm90_verify.spec.model.structure import structure_of
 from sm90_verify.spec.model.tick import Tick, unheard
+from sm90_verify.spec.model.touching import bystanders
 from sm90_verify.spec.model.unmet import Unmet
 from sm90_verify.spec.model.variables import Variables
-from sm90_verify.spec.model.weaker import is_needed
 from sm90_verify.spec.model.word_ways import leaves_its_values, word_ways
 from sm90_verify.spec.model.words import things_of, unlike, words_of
 from sm90_verify.spec.ptx import operations as op
@@ -73,18 +72,20 @@ class _Compiler:
         self.v = Variables(kernel, kept)
         self.homes = {program.name: program.home for program in kernel.programs}
         self.signals = Signals(self.v)
-        self.causality = Causality(self.v) if is_needed(kernel) else None
+        self.causality = Causality(self.v) if self.v.ordered else None
+        self.parts: dict[str, list[Program]] = {}
+        for program in kernel.programs:
+            self.parts.setdefault(program.role, []).append(program)
         self.closed = closed_meetings(kernel.programs)
+        self.before_dec = {
+            program.name: in_locations(self.v.counters[program.name], before_dec(program))
+            for program in kernel.programs
+        }
+        self.ended = {p.name: in_locations(self.v.counters[p.name], final_nodes(p)) for p in kernel.programs}
         homes = dict.fromkeys(program.home for program in kernel.programs)
         self.exited = {home: self._exited(home, THREADS_WIDTH) for home in homes}
-        self.gone = {
-            home: all_of(in_locations(self.v.counters[p.name], final_nodes(p)) for p in self._at_home(home))
-            for home in homes
-        }
-        seen = {p.name: self._bystander(p) for p in kernel.programs}
-        for name, others in self.v.warpgroups.others.items():
-            seen[name].partners.extend(seen[other] for other in others)
-        self.unmet = Unmet(self.v, seen, self.gone, self.causality)
+        self.gone = {home: all_of(self.ended[p.name] for p in self._at_home(home)) for home in homes}
+        self.unmet = Unmet(self.v, bystanders(self.v), self.gone, self.causality)
 
     def machine(self) -> Machine:
         """Compiles every location of every role, then the agents without a program and the checks on whole states."""
@@ -231,7 +232,7 @@ class _Compiler:
             illegal += self.signals.wait(program.name, node, wait).illegal
         if change is not None:
             others = [other for other in self._at_home(program.home) if other.name != program.name]
-            over = all_of(~in_locations(self.v.counters[other.name], before_dec(other)) for other in others)
+            over = all_of(~self.before_dec[other.name] for other in others)
             need = (change.registers - self.kernel.registers_at(node)) * program.me.threads
             illegal += never_granted(program.name, self.v.free[program.home], need, over)
         if choice is not None:
@@ -302,7 +303,8 @@ class _Compiler:
                 ways = named_ways(meeting, role, brings, meets.id, meets.threads, blocks=meets.blocks)
                 return [way._replace(illegal=(*way.illegal, *apart)) for way in ways]
             case op.WarpSync():
-                total = threads_of_warp(self.programs, program, meets)
+                peers = self.parts.get(program.role, ())
+                total = threads_of_warp(peers, program, meets)
                 return named_ways(meeting, role, threads, None, total, blocks=True)
             case op.CtaSync():
                 return cta_ways(meeting, role, threads, self.exited[program.home], self._threads(program.home))
@@ -324,26 +326,14 @@ class _Compiler:
     def _all_ended(self, blocks: Container[int]) -> Expr:
         """All roles of these clusters, counted through the launch."""
         block_of = self.kernel.launch.block
-        return all_of(
-            in_locations(self.v.counters[p.name], final_nodes(p))
-            for p in self.programs
-            if block_of(p.me.number) in blocks
-        )
-
-    def _bystander(self, program: Program) -> Bystander:
-        held = [told_by_place(self.v.covered, program.name, node.held) for node in program.nodes]
-        spots = [Spot(one, tuple(ahead)) for one, ahead in zip(held, soon(program), strict=True)]
-        inside = (one for one, node in zip(held, program.nodes, strict=True) if blocks_inside(node.operation))
-        spots += [Spot(one, ()) for one in inside]
-        joint = self.v.warpgroups.ahead.get(program.name)
-        return Bystander(program.name, self.v.counters[program.name], tuple(spots), joint)
+        return all_of(self.ended[p.name] for p in self.programs if block_of(p.me.number) in blocks)
 
     def _exited(self, home: str, width: int, arrived: Mapping[str, Field] | None = None) -> Expr:
         """How many threads of a CTA or a cluster have exited, without those that have arrived before."""
         total: Expr = Lit(0, width)
         arrived = arrived or {}
         for program in self._at_home(home):
-            done = in_locations(self.v.counters[program.name], final_nodes(program))
+            done = self.ended[program.name]
             if program.name in arrived:
                 done = done & (arrived[program.name] != ARRIVED)
             total = total + where(done, Lit(program.me.threads, width), Lit(0, width))

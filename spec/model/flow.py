@@ -208,15 +208,20 @@ def soon(program: Program) -> list[list[Access]]:
 
 def before_dec(program: Program) -> list[int]:
     """The locations from which the role can still execute setmaxnreg.dec."""
-    before = {
+    into: list[list[int]] = [[] for _ in program.nodes]
+    for index, node in enumerate(program.nodes):
+        for target in node.successors.values():
+            into[target].append(index)
+    todo = [
         index
         for index, node in enumerate(program.nodes)
         if isinstance(node.operation, op.Setmaxnreg) and node.operation.kind == "dec"
-    }
-    size = -1
-    while size != len(before):
-        size = len(before)
-        before |= {index for index, node in enumerate(program.nodes) if before & set(node.successors.values())}
+    ]
+    before = set(todo)
+    while todo:
+        more = [index for index in into[todo.pop()] if index not in before]
+        before.update(more)
+        todo += more
     inside = [index for index, node in enumerate(program.nodes) if blocks_inside(node.operation)]
     entered = [len(program.nodes) + number for number, index in enumerate(inside) if index in before]
     return sorted((*before, *entered))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from sm90_verify.spec.errors import Source
@@ -309,6 +310,24 @@ class Machine:
     checks: tuple[Check, ...]
     properties: tuple[str, ...]
     structure: Structure = field(default_factory=Structure)
+
+    @cached_property
+    def named(self) -> dict[str, Role]:
+        """The roles, by name."""
+        return {role.name: role for role in self.roles}
+
+    @cached_property
+    def order(self) -> dict[str, int]:
+        """By variable, its number in declaration order."""
+        return {variable.name: number for number, variable in enumerate(self.variables)}
+
+    @cached_property
+    def actions_at(self) -> dict[tuple[str, int | None], list[int]]:
+        """By role and location, the numbers of its actions there; of what has no program, at None."""
+        found: dict[tuple[str, int | None], list[int]] = {}
+        for number, action in enumerate(self.actions):
+            found.setdefault((action.role, action.location), []).append(number)
+        return found
 
     def of_kind(self, kind: VariableKind) -> tuple[Variable, ...]:
         """The variables of a kind, in declaration order."""

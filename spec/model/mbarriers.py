@@ -30,6 +30,7 @@ class Signals:
         self.v = variables
         self.just_waited = {p.name: just_waited(p, 0) for p in variables.programs}
         self._just_seen = {p.name: just_waited(p, 1) for p in variables.programs}
+        self._elsewhere: dict[tuple[str, str], Expr] = {}
         self._ways: dict[tuple[str, op.Operation, int, bool], list[Way]] = {}
         self._waits: dict[tuple[str, op.Wait, int, bool], Step] = {}
 
@@ -176,15 +177,17 @@ class Signals:
         if plan.tokens or not plan.distance:
             return b
         seen = any_of(
-            (self.v.unseen[role, name] == 0) & ~in_locations(self.v.counters[role], self._only_just_seen(role, name))
-            if role != arriving
-            else self.v.unseen[role, name] == 0
+            self._has_shown(role, name) if role != arriving else self.v.unseen[role, name] == 0
             for role in plan.distance
         )
         return Mbarrier(b.alive, b.phase, b.expected, b.pending, b.tx, seen)
 
-    def _only_just_seen(self, role: str, name: str) -> list[int]:
-        return [index for index, names in enumerate(self._just_seen[role]) if name in names]
+    def _has_shown(self, role: str, name: str) -> Expr:
+        """The role has nothing of the barrier unseen, and has done something since that others can notice."""
+        if (role, name) not in self._elsewhere:
+            only_just = [index for index, names in enumerate(self._just_seen[role]) if name in names]
+            self._elsewhere[role, name] = ~in_locations(self.v.counters[role], only_just)
+        return (self.v.unseen[role, name] == 0) & self._elsewhere[role, name]
 
     def on(self, role: str, name: str, step: Step, *, arrives: bool = False) -> Way:
         """A step on a barrier as updates of the variables that the barrier has, and of everybody's ghosts."""

@@ -38,45 +38,53 @@ def _clusters(v: Variables) -> Iterable[ClusterInfo]:
 
 
 def _barrier_info(v: Variables) -> Iterable[BarrierInfo]:
+    unbalanced, busy, announced = _unbalanced(v), _not_plain(v), _announced(v)
+    unseen: dict[str, list[tuple[str, str]]] = {}
+    for (role, barrier), variable in v.unseen.items():
+        unseen.setdefault(barrier, []).append((role, variable.name))
     for name, b in v.barriers.items():
-        unseen = tuple((role, var.name) for (role, barrier), var in v.unseen.items() if barrier == name)
         plan = v.plans[name]
         names = (name_of(b.phase), name_of(b.pending), name_of(b.tx), name_of(b.expected))
         triggered = any(arrivals.barrier == name for arrivals in v.triggers)
-        balanced = not triggered and _is_balanced(v, name)
-        plain = balanced and _is_plain(v, name, plan)
-        yield BarrierInfo(name, plan.arrivals, *names, unseen, plain, _announces(v, name), balanced)
+        balanced = not triggered and name not in unbalanced
+        plain = balanced and name not in busy and _is_plain(v, name, plan)
+        waiters = tuple(unseen.get(name, ()))
+        yield BarrierInfo(name, plan.arrivals, *names, waiters, plain, name in announced, balanced)
 
 
-def _announces(v: Variables, name: str) -> bool:
-    return any(
-        isinstance(node.operation, op.Transaction) and node.operation.barrier == name for _, _, node in v.nodes()
-    )
+def _announced(v: Variables) -> set[str]:
+    """The barriers of which bytes are announced or completed by an operation of their own."""
+    return {node.operation.barrier for _, _, node in v.nodes() if isinstance(node.operation, op.Transaction)}
 
 
-def _is_balanced(v: Variables, name: str) -> bool:
-    """Every expect_tx on the barrier is followed at once by an arrival of its thread. The bytes that a role announces
-    there are those of the copies that it issues, with nothing in between that could make it wait; where copies come
-    from other CTAs, every arrival announces bytes.
+def _unbalanced(v: Variables) -> set[str]:
+    """All barriers but those of which every expect_tx is followed at once by an arrival of its thread, and the bytes
+    that a role announces are those of the copies that it issues, with nothing in between that could make it wait;
+    where copies come from other CTAs, every arrival on a balanced one announces bytes.
     """
-    home = next(region.cta for region in v.kernel.layout.regions if region.object == name)
-    far = any(
-        copies.barrier == name and program.me.number != home
+    homes: dict[str, int] = {}
+    for region in v.kernel.layout.regions:
+        homes.setdefault(region.object, region.cta)
+    far = {
+        copies.barrier
         for program, _, node in v.nodes()
         for copies, _ in effects_of(node.operation).lands
-    )
+        if program.me.number != homes[copies.barrier]
+    }
+    found: set[str] = set()
     for program, _, node in v.nodes():
         operation = node.operation
-        if isinstance(operation, op.Transaction) and operation.barrier == name:
+        if isinstance(operation, op.Transaction):
+            name = operation.barrier
             following = [program.nodes[to].operation for to in node.successors.values()]
             if operation.bytes < 0 or not all(_arrives_on(one, name) for one in following):
-                return False
-        if far and isinstance(operation, op.Arrive) and _is_on(operation, name) and not operation.expect:
-            return False
-        announced = not far and (node.ahead.get(name, 0) or any(drift[2].get(name, 0) for drift in node.drift))
-        if announced and not _goes_on(operation):
-            return False
-    return True
+                found.add(name)
+        if isinstance(operation, op.Arrive) and not operation.expect:
+            found.update(part.barrier for part in operation.parts if part.barrier in far)
+        if not _goes_on(operation):
+            for ahead in (node.ahead, *(drift[2] for drift in node.drift)):
+                found.update(name for name, bytes in ahead.items() if bytes and name not in far)
+    return found
 
 
 def _goes_on(operation: op.Operation | None) -> bool:
@@ -93,25 +101,27 @@ def _is_on(arrive: op.Arrive, name: str) -> bool:
 
 
 def _is_plain(v: Variables, name: str, plan: BarrierPlan) -> bool:
-    if plan.inits or plan.drops or plan.tokens or not plan.distance or name in v.kernel.rules.unobserved:
-        return False
-    return all(_is_plain_on(node.operation, name) for _, _, node in v.nodes())
+    return not (plan.inits or plan.drops or plan.tokens or not plan.distance or name in v.kernel.rules.unobserved)
 
 
-def _is_plain_on(operation: op.Operation | None, name: str) -> bool:
-    """The operation does nothing to the barrier, or only what a plain one knows."""
-    effects = effects_of(operation)
-    if effects.waits is not None:
-        return effects.waits.barrier != name or effects.waits.kind != "test_wait"
-    match effects.signal:
-        case op.Arrive(kind=kind):
-            return not _is_on(effects.signal, name) or kind == "arrive"
-        case op.Init(barrier=barrier) | op.Inval(barrier=barrier):
-            return barrier != name
-        case None | op.Transaction():
-            return True
-        case _:
-            assert_never(effects.signal)
+def _not_plain(v: Variables) -> set[str]:
+    """The barriers to which some operation does what a plain one does not know."""
+    found: set[str] = set()
+    for _, _, node in v.nodes():
+        effects = effects_of(node.operation)
+        if effects.waits is not None:
+            found.update([effects.waits.barrier] if effects.waits.kind == "test_wait" else [])
+            continue
+        match effects.signal:
+            case op.Arrive(kind=kind):
+                found.update(part.barrier for part in effects.signal.parts if kind != "arrive")
+            case op.Init(barrier=barrier) | op.Inval(barrier=barrier):
+                found.add(barrier)
+            case None | op.Transaction():
+                pass
+            case _:
+                assert_never(effects.signal)
+    return found
 
 
 def _copy_info(v: Variables) -> Iterable[CopyInfo]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.accesses import (
     Bystander,
     Flight,
@@ -24,6 +25,7 @@ from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.proxies import Bare, Edited, late, told_by_place
 from sm90_verify.spec.model.state_checks import check_of
+from sm90_verify.spec.model.touching import Touching
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.warpgroups import MOST_COMMITTED
 from sm90_verify.spec.model.weaker import reads_its_own
@@ -61,6 +63,14 @@ class _Around(NamedTuple):
     edited: Edited
 
 
+class _Met(NamedTuple):
+    """What an access must not meet of all that others do."""
+
+    races: tuple[Check, ...]
+    unfenced: tuple[Check, ...]
+    maps: tuple[Check, ...]
+
+
 class Unmet:
     """The needs of the operations of one kernel. bystanders: each role as others see it; gone: by the home of a CTA,
     all its roles have ended.
@@ -78,6 +88,9 @@ class Unmet:
         fences = any("accesses" in effects_of(node.operation).shows for _, _, node in v.nodes())
         self._shared = {program.name: self._around(program) for program in self.v.programs}
         self._not_shown: dict[tuple[str, str, bool], Expr] = {}
+        self._waiting: dict[str, dict[str | None, list[tuple[int, Source]]]] = {}
+        self._touching = Touching(list(bystanders.values()))
+        self._met: dict[tuple[str, Access, Copies | None], _Met] = {}
         self.unfollowed = () if causality is None or not fences else tuple(dict.fromkeys(late_ones))
 
     def by_threads(self, program: Program, effects: Effects) -> Iterator[Illegal]:
@@ -119,47 +132,67 @@ class Unmet:
             parts_of_a_warp = other.me.threads % WARP and program.me.threads % WARP
             if other.role != program.role or other is program or not parts_of_a_warp:
                 continue
-            inside = [each for each in other.nodes if blocks_inside(each.operation)]
-            elsewhere = [
-                len(other.nodes) + number
-                for number, each in enumerate(inside)
-                if meeting_of(other, each.operation) == meeting_of(program, sync) and each.source != node.source
-            ]
+            inside = self._inside(other).get(meeting_of(program, sync), ())
+            elsewhere = [place for place, source in inside if source != node.source]
             if elsewhere:
                 waits = in_locations(self.v.counters[other.name], elsewhere)
                 arrived = self.v.meetings[meeting_of(program, sync) or ""].flags[other.name] == 1
                 yield ALIGNED.unmet(waits & arrived, role=program.role)
 
+    def _inside(self, program: Program) -> dict[str | None, list[tuple[int, Source]]]:
+        """By barrier of threads, the locations inside it of a role, and where they come from."""
+        found = self._waiting.get(program.name)
+        if found is None:
+            found = self._waiting[program.name] = {}
+            nodes = (node for node in program.nodes if blocks_inside(node.operation))
+            for place, node in enumerate(nodes, len(program.nodes)):
+                found.setdefault(meeting_of(program, node.operation), []).append((place, node.source))
+        return found
+
     def by_accesses(self, program: Program, node: Node) -> Iterator[Check]:
         """What the accesses that begin there must not meet."""
         role, effects = program.name, effects_of(node.operation)
         kinds = {access: key for key, _ in effects.lands for access in key.accesses}
-        (others, flights, bare, edited), (ended, over, bare_before, edited_before) = self._shared[role]
         for access in effects.accesses:
             if self.causality is not None:
                 finds = not access.write and access.value is not None and not reads_its_own(program, node)
                 yield from self.causality.race_checks(program, access, finds)
-            seen = others if self.causality is None else []
             yield from own_checks(role, access, node.held)
-            yield from race_checks(role, access, seen, flights, kinds.get(access))
-            yield from self._unless_complete(race_checks(role, access, (), over, kinds.get(access)))
-            if self.causality is None:
-                yield from self._unless_complete(race_checks(role, access, ended, ()))
-            if access.space != "global" and access.cta != program.me.number and access not in kinds:
-                yield from (check_of(part, access.object) for part in self._reaches(program, access.cta))
+            met = self._met_by(program, access, kinds.get(access))
+            yield from met.races
             if self._unfollowed(access) is None:
-                held, strict = told_by_place(self.v.covered, role, node.held), self.kernel.rules.strict
-                yield from fence_checks(role, access, held, others, bare, strict=strict)
-                unless = fence_checks(role, access, IDLE, ended, bare_before, strict=strict)
-                yield from self._unless_complete(unless)
-                if self.causality is not None:
-                    yield from self.causality.fence_checks(program, access)
-            yield from map_checks(role, access, edited)
-            yield from self._unless_complete(map_checks(role, access, edited_before))
+                held = told_by_place(self.v.covered, role, node.held)
+                yield from fence_checks(role, access, held, (), {}, strict=self.kernel.rules.strict)
+                yield from met.unfenced
+            yield from met.maps
         yield from live_checks(role, barriers_under(self.kernel.layout, node.operation), self.v.barriers)
         for access, tag in effects.expected:
             if tag is not None:
                 yield from stale_check(role, access, self.v.found(access, tag), tag)
+
+    def _met_by(self, program: Program, access: Access, kind: Copies | None) -> _Met:
+        """The same wherever the role makes the access."""
+        key = program.name, access, kind
+        if key not in self._met:
+            self._met[key] = self._new_met(program, access, kind)
+        return self._met[key]
+
+    def _new_met(self, program: Program, access: Access, kind: Copies | None) -> _Met:
+        role, strict = program.name, self.kernel.rules.strict
+        (others, flights, bare, edited), (ended, over, bare_before, edited_before) = self._shared[role]
+        others, ended = (self._touching.among(some, access) for some in (others, ended))
+        races = race_checks(role, access, others if self.causality is None else [], flights, kind)
+        races += self._unless_complete(race_checks(role, access, (), over, kind))
+        if self.causality is None:
+            races += self._unless_complete(race_checks(role, access, ended, ()))
+        if access.space != "global" and access.cta != program.me.number and kind is None:
+            races += [check_of(part, access.object) for part in self._reaches(program, access.cta)]
+        unfenced = fence_checks(role, access, IDLE, others, bare, strict=strict)
+        unfenced += self._unless_complete(fence_checks(role, access, IDLE, ended, bare_before, strict=strict))
+        if self.causality is not None:
+            unfenced += self.causality.fence_checks(program, access)
+        maps = [*map_checks(role, access, edited), *self._unless_complete(map_checks(role, access, edited_before))]
+        return _Met(tuple(races), tuple(unfenced), tuple(maps))
 
     def unknown(self, program: Program, node: Node) -> Iterator[Illegal]:
         """Where the role stands there: what the model does not follow if it goes on."""

@@ -34,9 +34,10 @@ class Variables:
 
     counters: by role. barriers: by name, each part a variable or a constant. unseen, since, fresh, ages: see
     spec.model.lags. tags, content: by buffer. bare: by role and its generic write. edited: by role, its write of a
-    tensormap, and who uses that; covered: the role and write of bits, and of what stands for them. copies: the variable
-    in flight, the one that counts pieces, and who issues, by kind of copy. triggers: how many arrivals that follow
-    cp.asyncs are under way, and whence they come.
+    tensormap, and who uses that; covered: the role and write of bits, and of what stands for them. ordered: it is
+    spec.model.causality that follows the accesses instead. copies: the variable in flight, the one that counts pieces,
+    and who issues, by kind of copy. triggers: how many arrivals that follow cp.asyncs are under way, and whence they
+    come.
     """
 
     def __init__(self, kernel: Kernel, kept: int | None = None) -> None:
@@ -162,9 +163,9 @@ class Variables:
         ]
 
     def _plan_bare(self) -> None:
-        ordered = is_needed(self.kernel)
+        self.ordered = is_needed(self.kernel)
         self.covered = frozenset(bare_writes(self.kernel))
-        self.bare = {} if ordered else bare_bits(self.kernel, self.new)
+        self.bare = {} if self.ordered else bare_bits(self.kernel, self.new)
         self.edited = edit_fields(self.kernel, self.new)
 
     def data(self, access: Access, tag: Hashable) -> int:

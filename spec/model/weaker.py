@@ -82,12 +82,17 @@ def reads_its_own(program: Program, node: Node) -> bool:
     return node is not program.nodes[0] and all(effects_of(one.operation).accesses == written for one in before)
 
 
-def _of_interest_to_others(kernel: Kernel, role: str) -> frozenset[Access]:
-    """The role's accesses that conflict with one of another role, or with a copy that another role issues."""
-    own, copied = _begun(kernel)
-    others = [(name, access) for name, access in own if name != role]
-    touching = _Touching([*others, *(("", one.access) for one, issuers in copied.items() if issuers != {role})])
-    return frozenset(one for name, one in own if name == role and touching.races(one))
+class _OfInterest:
+    """By role, its accesses that conflict with one of another role, or with a copy that another role issues."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.own, copied = _begun(kernel)
+        owners = ((issuers, one.access) for one, issuers in copied.items())
+        single = ((next(iter(some)) if len(some) == 1 else "", access) for some, access in owners)
+        self.everything = _Touching([*self.own, *single])
+
+    def of(self, role: str) -> frozenset[Access]:
+        return frozenset(one for name, one in self.own if name == role and self.everything.races(one, role))
 
 
 def is_needed(kernel: Kernel) -> bool:
@@ -100,6 +105,7 @@ def is_needed(kernel: Kernel) -> bool:
 def weaker_operation(kernel: Kernel) -> str:
     """Where the first of them stands, for a sentence; "" if there is none."""
     tracked: Tracked | None = None
+    interest: _OfInterest | None = None
     relaxed = any(_leaves_behind(node.operation) for program in kernel.programs for node in program.nodes)
     shown = {(one.role, one.access) for one in shown_writes(kernel)} if relaxed else set()
     for program in kernel.programs:
@@ -112,7 +118,8 @@ def weaker_operation(kernel: Kernel) -> str:
         if tracked is None:
             return ""
         if not weaker:
-            weaker = list(_left_behind(program, _of_interest_to_others(kernel, program.name)))
+            interest = interest or _OfInterest(kernel)
+            weaker = list(_left_behind(program, interest.of(program.name)))
         if weaker:
             return str(weaker[0].source)
     return ""

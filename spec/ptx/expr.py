@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from sm90_verify.spec.errors import SpecError
 
@@ -216,14 +216,66 @@ def fold(
     return read(expr)
 
 
-def evaluate(expr: Expr, state: dict[str, int]) -> int:
-    """The value of an expression in a state, straight from `compute`: the reference that other readings are held to."""
-    return fold(
-        expr,
-        lambda lit: lit.value,
-        lambda field: state[field.name],
-        lambda node, values: compute(node.operator, values, node.arguments[-1].width),
-    )
+Known: TypeAlias = dict[int, int]
+"""The values of expressions in one state, by their identities: what several expressions share is found once."""
+
+
+def evaluate(expr: Expr, state: Mapping[str, int], known: Known | None = None) -> int:
+    """The value of an expression in a state, straight from `compute`: the reference that other readings are held to.
+    What makes no difference any more is not looked at: behind a 0 of `and`, behind all ones of `or`, and the way of
+    `where` that is not taken.
+    """
+    return _value(expr, state, {} if known is None else known)
+
+
+def _value(node: Expr, state: Mapping[str, int], known: Known) -> int:
+    if isinstance(node, Lit):
+        return node.value
+    if isinstance(node, Field):
+        return state[node.name]
+    if not isinstance(node, Apply):
+        raise SpecError(f"not an expression: {node!r}")
+    done = known.get(id(node))
+    if done is None:
+        operator, arguments = node.operator, node.arguments
+        first = _value(arguments[0], state, known)
+        if operator == "where":
+            done = _value(arguments[1 if first else 2], state, known)
+        elif (operator == "and" and not first) or (operator == "or" and first == (1 << node.width) - 1):
+            done = first
+        else:
+            values = [first, *(_value(argument, state, known) for argument in arguments[1:])]
+            done = compute(operator, values, arguments[-1].width)
+        known[id(node)] = done
+    return done
+
+
+def support_of(expr: Expr, state: Mapping[str, int], known: Known | None = None) -> frozenset[str]:
+    """State variables that alone make the value of an expression what it is in a state: it is the same in every state
+    in which they have the same values.
+    """
+    return _support(expr, state, {} if known is None else known, {})
+
+
+def _support(node: Expr, state: Mapping[str, int], known: Known, found: dict[int, frozenset[str]]) -> frozenset[str]:
+    if isinstance(node, Lit):
+        return frozenset()
+    if isinstance(node, Field):
+        return frozenset((node.name,))
+    if not isinstance(node, Apply):
+        raise SpecError(f"not an expression: {node!r}")
+    done = found.get(id(node))
+    if done is None:
+        decisive: tuple[Expr, ...] = node.arguments
+        if node.operator == "where":
+            condition, then, otherwise = node.arguments
+            decisive = (condition, then if _value(condition, state, known) else otherwise)
+        elif node.operator in ("and", "or"):
+            end = 0 if node.operator == "and" else (1 << node.width) - 1
+            alone = next((one for one in node.arguments if _value(one, state, known) == end), None)
+            decisive = node.arguments if alone is None else (alone,)
+        done = found[id(node)] = frozenset().union(*(_support(one, state, known, found) for one in decisive))
+    return done
 
 
 def fields_of(expr: Expr, memo: dict[int, frozenset[str]] | None = None) -> frozenset[str]:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sm90_verify.counterexample.trace import State, initial_state, is_enabled, make_trace, take
+from sm90_verify.counterexample.trace import State, changed_by, initial_state, is_enabled, make_trace, take
+from sm90_verify.counterexample.watched import StandingChecks
 from sm90_verify.engines.order.outcome import Outcome
 from sm90_verify.engines.order.plan import Plan
 from sm90_verify.engines.order.state import NEVER, Failure, RunEvent
 from sm90_verify.engines.violation import Violation
 from sm90_verify.result import Trace
 from sm90_verify.spec.model.compile import compile_kernel
-from sm90_verify.spec.model.machine import LIMIT, Action, Check, Location, Machine
+from sm90_verify.spec.model.machine import LIMIT, Action, Check, Machine
 from sm90_verify.spec.model.words import listed
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.expr import evaluate
+from sm90_verify.spec.ptx.expr import Known, evaluate
 from sm90_verify.spec.ptx.needs import GOES_ON
 
 MOST_STEPS_ON = 300
@@ -136,25 +137,19 @@ class _Player:
         self.found: Violation | None = None
         self.lost = False
         self.taken: set[int] = set()
-        self.by_place: dict[tuple[str, int | None], list[int]] = {}
-        self.agents: list[int] = []
+        self.agents = [index for index, action in enumerate(machine.actions) if action.location is None]
         self.landings: dict[tuple[str, str], list[int]] = {}
-        for index, action in enumerate(machine.actions):
-            if action.location is None:
-                self.agents.append(index)
-                copy = machine.landing(action)
-                if copy is not None:
-                    self.landings.setdefault((copy.buffer, copy.barrier), []).append(index)
-            else:
-                self.by_place.setdefault((action.role, action.location), []).append(index)
-        self.counters = {role.name: role.counter for role in machine.roles}
+        for index in self.agents:
+            copy = machine.landing(machine.actions[index])
+            if copy is not None:
+                self.landings.setdefault((copy.buffer, copy.barrier), []).append(index)
+        self.known: Known = {}
         self._want(wanted)
         self._look()
 
     def _want(self, property: str) -> None:
         self.wanted = property
-        self.everywhere = [check for check in self.machine.checks if self._matters(check)]
-        self.standing: dict[tuple[str, int], list[Check]] = {}
+        self.watched = StandingChecks(self.machine, self._matters)
 
     def play(self, events: Iterable[tuple[int, RunEvent]]) -> None:
         """Takes the events that have not been taken; gives up at one that cannot be."""
@@ -178,7 +173,7 @@ class _Player:
     def _inside(self, role: int) -> bool:
         """The role waits inside a barrier of threads."""
         program = self.programs[role]
-        return self.state[self.counters[program.name]] >= len(program.nodes)
+        return self.state[self._counter(program.name)] >= len(program.nodes)
 
     def _event(self, event: RunEvent) -> None:
         role, node, answer, _ = event
@@ -189,7 +184,7 @@ class _Player:
             self._take_one(self._at(name))
         if self.found is not None or self.lost:
             return
-        if self.state[self.counters[name]] != node:
+        if self.state[self._counter(name)] != node:
             self.lost = True
             return
         actions = self.machine.actions
@@ -211,12 +206,15 @@ class _Player:
                 self._take_one(self.landings[object, signals])
 
     def _at(self, role: str) -> list[int]:
-        return self.by_place.get((role, self.state[self.counters[role]]), [])
+        return self.machine.actions_at.get((role, self.state[self._counter(role)]), [])
+
+    def _counter(self, role: str) -> str:
+        return self.machine.named[role].counter
 
     def _take_one(self, candidates: Iterable[int]) -> None:
         for index in candidates:
             action = self.machine.actions[index]
-            if not action.beyond and is_enabled(self.machine, action, self.state):
+            if not action.beyond and is_enabled(self.machine, action, self.state, self.known):
                 self._take(index)
                 return
         self.lost = True
@@ -226,21 +224,18 @@ class _Player:
         self.actions.append(index)
         self._note(action.checks, by_step=True)
         if self.found is None:
-            self.state = take(self.machine, action, self.state)
-            self._look()
+            before = self.state
+            self.state, self.known = take(self.machine, action, before, self.known), {}
+            self._look(changed_by(self.machine, action, before, self.state))
 
-    def _look(self) -> None:
+    def _look(self, changed: Sequence[str] | None = None) -> None:
         """The checks on the state that matter: of what is wanted, of what halts, and of the model's own limits."""
-        self._note(self.everywhere)
+        if not self.watched.holds(self.state, changed, self.known):
+            return
+        self._note(self.watched.everywhere)
         for role in self.machine.roles:
             if self.found is None:
-                self._note(self._checks(role.name, self.state[role.counter], role.locations))
-
-    def _checks(self, role: str, place: int, locations: Sequence[Location]) -> list[Check]:
-        known = self.standing.get((role, place))
-        if known is None:
-            known = self.standing[role, place] = [check for check in locations[place].checks if self._matters(check)]
-        return known
+                self._note(self.watched.at(role, self.state[role.counter]))
 
     def _matters(self, check: Check) -> bool:
         return not self.wanted or check.property in (self.wanted, LIMIT, *self.may_show) or check.halts
@@ -248,7 +243,7 @@ class _Player:
     def _note(self, checks: Iterable[Check], by_step: bool = False) -> None:
         """The first of the violated checks, one of what is wanted before any other."""
         matter = [check for check in checks if self._matters(check)]
-        violated = [check for check in matter if evaluate(check.when, self.state)]
+        violated = [check for check in matter if evaluate(check.when, self.state, self.known)]
         for check in sorted(violated, key=lambda check: check.property != self.wanted):
             if check.property == LIMIT:
                 self.lost = True
@@ -292,4 +287,5 @@ class _Player:
         return Violation("deadlock", failure.because, "", tuple(self.actions), False, failure.stuck)
 
     def _can_run(self, role: str) -> bool:
-        return any(is_enabled(self.machine, self.machine.actions[index], self.state) for index in self._at(role))
+        actions = (self.machine.actions[index] for index in self._at(role))
+        return any(is_enabled(self.machine, action, self.state, self.known) for action in actions)

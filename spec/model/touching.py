@@ -1,0 +1,71 @@
+"""Each role as others see it, and which of them can meet an access at all, so that only these are asked how: those with
+an access to the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from sm90_verify.spec.model.accesses import Bystander, Spot
+from sm90_verify.spec.model.flow import blocks_inside, soon
+from sm90_verify.spec.model.kernel import Program
+from sm90_verify.spec.model.proxies import told_by_place
+from sm90_verify.spec.model.variables import Variables
+from sm90_verify.spec.ptx.memory import Access
+
+Place: TypeAlias = tuple[str, int, int, int]
+"""Of an access: its space, its CTA, and its bytes."""
+
+
+def bystanders(v: Variables) -> dict[str, Bystander]:
+    """By name, each role, at each of its locations."""
+    found = {program.name: _bystander(v, program) for program in v.programs}
+    for name, others in v.warpgroups.others.items():
+        found[name].partners.extend(found[other] for other in others)
+    return found
+
+
+def _bystander(v: Variables, program: Program) -> Bystander:
+    held = [told_by_place(v.covered, program.name, node.held) for node in program.nodes]
+    spots = [Spot(one, tuple(ahead)) for one, ahead in zip(held, soon(program), strict=True)]
+    inside = (one for one, node in zip(held, program.nodes, strict=True) if blocks_inside(node.operation))
+    spots += [Spot(one, ()) for one in inside]
+    return Bystander(program.name, v.counters[program.name], tuple(spots), v.warpgroups.ahead.get(program.name))
+
+
+class Touching:
+    """The roles of a kernel by the bytes of all accesses that anything says of them, over or not."""
+
+    def __init__(self, bystanders: Sequence[Bystander]) -> None:
+        self.bystanders = bystanders
+        self.known: dict[Place, frozenset[str]] = {}
+        self.by_memory: dict[tuple[str, int], dict[Access, dict[str, None]]] = {}
+        for one in bystanders:
+            for access in _all_of(one):
+                some = self.by_memory.setdefault((access.space, access.cta), {})
+                some.setdefault(access, {})[one.name] = None
+
+    def among(self, others: Sequence[Bystander], access: Access) -> list[Bystander]:
+        """Those of the others that have an access to some of the same bytes."""
+        place = access.space, access.cta, access.start, access.stop
+        names = self.known.get(place)
+        if names is None:
+            some = self.by_memory.get((access.space, access.cta), {})
+            names = frozenset(name for own, names in some.items() if own.overlaps(access) for name in names)
+            self.known[place] = names
+        return [one for one in others if one.name in names]
+
+
+def _all_of(bystander: Bystander) -> dict[Access, None]:
+    """What a Bystander is asked about: all that it holds anywhere, and may start."""
+    found: dict[Access, None] = {}
+    seen = set[int]()
+    for spot in bystander.spots:
+        found.update(dict.fromkeys(spot.next))
+        if id(spot.held) not in seen:
+            seen.add(id(spot.held))
+            held = spot.held
+            for some in (held.in_progress(), held.unordered, held.unfenced, held.fresh_mma, *held.mma):
+                found.update(dict.fromkeys(some))
+    return found
