@@ -9,7 +9,7 @@ import pytest
 
 from sm90_verify.frontends.ptx.bits import divided, looked_up, remainder
 from sm90_verify.frontends.ptx.counted import Counted, Form, NoForm
-from sm90_verify.frontends.ptx.launch import OpenValue
+from sm90_verify.frontends.ptx.launch import InPeriods, OpenValue
 from sm90_verify.frontends.ptx.values import OfPeriods, Unknown, lane_by_lane, selected
 
 OPERATORS = {
@@ -123,7 +123,7 @@ def test_what_has_no_form_is_not_known():
 
 
 def test_bytes_of_a_parameter_around_the_open_value():
-    value = OpenValue("n", 8, 4, 64, 10)
+    value = OpenValue("n", 8, 4, 64, 10, InPeriods())
     whole = value.within(8, 4, 128)
     wide = value.within(4, 8, (128 << 32) | 5)
     assert isinstance(whole, Counted) and (whole.form.base, whole.form.rest) == (128, 64)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from ptx_rings import ring
 from ptx_text import asked, kernel, launch
 from test_ptx import handoff
 
 from sm90_verify.cli.main import main
-from sm90_verify.result import PROVED
+from sm90_verify.decide.ptx import check_ptx
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.errors import SpecError
 
 STORE = """
@@ -80,3 +82,30 @@ def test_options_behind_against_are_refused(tmp_path, capsys, option):
 def test_the_option_that_names_no_folder_is_named(tmp_path, capsys):
     assert main(["ptx", "k.ptx", "--launch", "l.json", "--emit", f"{tmp_path}/none/x.py"]) == 2
     assert "--emit" in capsys.readouterr().err
+
+
+RELOADED = (
+    "setp.le.u32 %p6, %r21, 8; @%p6 bra SKIP; ld.param.u32 %r20, [n]; sub.u32 %r22, %r20, %r21; "
+    "setp.eq.u32 %p5, %r22, 40; @%p5 bra DONE; SKIP: sub.u32 %r21, %r21, 1;"
+)
+"""The consumer counts down from n, and stops when it has done 40: n is read again in each round."""
+
+
+def swept(tmp_path, text: str, sweep: str):
+    (tmp_path / "k.ptx").write_text(text)
+    (tmp_path / "l.json").write_text('{"launch": 1, "grid": 1, "block": 64, "dynamic_shared": 65536}')
+    return check_ptx(str(tmp_path / "k.ptx"), str(tmp_path / "l.json"), sweep=sweep)
+
+
+def test_a_parameter_that_is_read_inside_of_a_loop_has_no_form_there(tmp_path):
+    text = ring(reading=RELOADED).replace("mov.u32 %r3, 0;", "mov.u32 %r3, 0;\n\tmov.u32 %r21, %r10;", 1)
+    assert swept(tmp_path, text, "n=52..52").verdict == VIOLATED
+    assert swept(tmp_path, text, "n=0..:4").verdict != PROVED
+
+
+def test_values_end_where_the_parameter_does(tmp_path):
+    """No period can be seen up to there: nothing is claimed."""
+    text = ring().replace(".param .u32 n", ".param .u8 n").replace("ld.param.u32", "ld.param.u8")
+    result = swept(tmp_path, text, "n=250..")
+    assert result.verdict == UNDETERMINED
+    assert [note for note in result.notes if "n holds no more than 255" in note]

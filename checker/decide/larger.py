@@ -20,7 +20,7 @@ from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.ptx.heads import Unlike
 from sm90_verify.frontends.ptx.inserted import Counting, counting, marked, may_go_on
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
-from sm90_verify.frontends.ptx.launch import Launch, OpenValue
+from sm90_verify.frontends.ptx.launch import InPeriods, Launch, OpenValue
 from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Result
@@ -104,7 +104,10 @@ class Larger:
         return self.swept.values.start + number * self.swept.values.step
 
     def _of(self, number: int) -> Launch:
-        return self.launch.with_value(self.swept.offset, self.swept.size, self._value(number))
+        value, most = self._value(number), (1 << 8 * self.swept.size) - 1
+        if value > most:
+            raise Unlike(f"{self.swept.name} holds no more than {most}")
+        return self.launch.with_value(self.swept.offset, self.swept.size, value)
 
     # -- one by one
 
@@ -112,7 +115,8 @@ class Larger:
         """The result for so many values."""
 
         def each() -> Iterator[tuple[int, Result]]:
-            for number in range(count):
+            room = ((1 << 8 * self.swept.size) - 1 - self._value(0)) // self.swept.values.step + 1
+            for number in range(min(count, room)):
                 yield self._value(number), self.decide(self._of(number))
 
         return found_among(each(), self.swept)
@@ -152,7 +156,7 @@ class Larger:
             for first in (apart + 4, 3 * apart + 8):
                 try:
                     goes_on = self._may_go_on(first, apart)
-                except (RanOut, Undetermined) as error:
+                except (RanOut, Undetermined, Unlike) as error:
                     why.append(str(error))
                     return
                 if goes_on:
@@ -190,7 +194,9 @@ class Larger:
         start = self._value(number) + step
         if start > greatest:
             raise Unlike(f"values above {greatest} are not claimed, and {self.swept.name} is there already")
-        value = OpenValue(self.swept.name, self.swept.offset, self.swept.size, step, (greatest - start) // step)
+        value = OpenValue(
+            self.swept.name, self.swept.offset, self.swept.size, step, (greatest - start) // step, InPeriods()
+        )
         launch = replace(self._of(number + apart), open=value)
         lines: dict[int, None] = {}
         found: dict[object, LaunchCase] = {}

@@ -46,7 +46,7 @@ class DeclaredRing:
         apart = f"stride={self.stride}, " if self.slots > 1 and self.stride != self.bytes else ""
         shares = f", shares={self.shares!r}" if self.shares else ""
         if self.space == "registers":
-            return f'{self.name} = tile(bytes={self.bytes}, {slots}address={self.start:#x}, space="registers")'
+            return f'{self.name} = tile(bytes={self.bytes}, {slots}{apart}address={self.start:#x}, space="registers")'
         return f"{self.name} = tile(bytes={self.bytes}, {slots}{apart}address={self.start:#x}{shares})"
 
 

@@ -138,6 +138,8 @@ class ClusterRun:
     def _advance(self, warp: Warp, fragment: Fragment) -> bool:
         """Executes blocks until the lanes part, wait, or could meet others. Whether anything was executed."""
         blocks, moved = self.code.blocks, False
+        if self.launch.open is not None:
+            self.launch.open.periods.running = warp.name
         fragment.waits, fragment.stands_at = False, None
         while True:
             block = blocks[fragment.block]

@@ -39,10 +39,19 @@ class Bytes(NamedTuple):
         return int.from_bytes(self.data[at : at + size], "little")
 
 
+@dataclass
+class InPeriods:
+    """running: the warp that executes; warps: those that are in the period of a loop which stands for any number."""
+
+    running: str = ""
+    warps: set[str] = field(default_factory=set)
+
+
 class OpenValue(NamedTuple):
     """A value in the block of parameters that goes on without end: what is written there, and `step` more for each
     period of a loop beyond, of which there are `most` at most. It stays below half of what its bytes hold. name: for
-    people.
+    people. periods: who is in one, where the value is that of the periods done and of those left, which has no form
+    here.
     """
 
     name: str
@@ -50,6 +59,7 @@ class OpenValue(NamedTuple):
     size: int
     step: int
     most: int
+    periods: InPeriods
 
     def overlaps(self, offset: int, size: int) -> bool:
         """With bytes of the block."""
@@ -59,6 +69,8 @@ class OpenValue(NamedTuple):
         """The value of bytes that overlap with it, of which `written` is in the block."""
         why = f"the value of {self.name}"
         apart = self.offset - offset
+        if self.periods.running in self.periods.warps:
+            return OfPeriods(0, f"{why}, which is read while a loop goes round")
         if apart < 0 or apart + self.size > size:
             return OfPeriods(0, f"a part of {why}")
         return Counted(Form(written, self.step << 8 * apart, 0, self.most), 0, why)

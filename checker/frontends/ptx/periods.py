@@ -83,6 +83,9 @@ class PeriodsShown:
     begun: dict[LoopRun, _Begun] = field(default_factory=dict)
     failed: bool = False
 
+    def __post_init__(self) -> None:
+        self.value.periods.warps.clear()
+
     def comes(self, warp: Warp, fragment: Fragment, block: int) -> None:
         """Lanes are about to leave their block for another one."""
         inside = self.loops.get(block)
@@ -121,6 +124,7 @@ class PeriodsShown:
         self.begun[run] = _Begun(
             fragment.registers.copy(), fragment, fragment.lanes, _others(warp, fragment), len(warp.events) + 1
         )
+        self.value.periods.warps.add(warp.name)
         self._mark(warp, fragment, run, begins=True)
         moves, without = self.learnt.by.get(run, {}), self.learnt.without.get(run, set())
         unformed = OfPeriods(0, "a register that neither stays the same nor goes on by the same with each period")
@@ -144,6 +148,7 @@ class PeriodsShown:
         strange = any(one.mask & ~fragment.mask for one in warp.events[begun.events :])
         if others != begun.others or strange:
             raise self._unlike(run, "other lanes of the warp go on in the meantime")
+        self.value.periods.warps.discard(warp.name)
         self._mark(warp, fragment, run, begins=False)
         without = self.learnt.without.setdefault(run, set())
         if run in self.learnt.by:

@@ -41,7 +41,7 @@ Members: TypeAlias = Callable[[Warp, Fragment, Indices], MeetingLanes]
 
 WITH_MASK = ("shfl", "vote", "match", "redux", "elect")
 """Instructions whose last operand says which lanes execute them."""
-OF_ALL = ("wgmma", "setmaxnreg", "ldmatrix", "stmatrix")
+OF_ALL = ("wgmma", "setmaxnreg", "ldmatrix", "stmatrix", "mma")
 """Instructions that are wrong if a lane of the warp has exited."""
 
 
