@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from commands import run
 from dumps import FOLDER, path_of, ptx_file
@@ -45,8 +46,9 @@ def test_what_cannot_be_read_is_one_line(tmp_path, capsys):
 def test_a_long_way_is_told_by_what_is_waited_for(capsys):
     short = run("hang", path_of("ws_no_tail_release"), capsys=capsys)[1]
     long = run("hang", path_of("ws_no_tail_release"), "--all", capsys=capsys)[1]
-    assert "(366 steps that do not matter here are left out; --all shows them)" in short
-    assert len(long.splitlines()) > len(short.splitlines()) + 366 - 20
+    found = re.search(r"\((\d+) steps that do not matter here are left out; --all shows them\)", short)
+    assert found is not None and int(found[1]) > 300
+    assert len(long.splitlines()) > len(short.splitlines()) + int(found[1]) - 20
     steps = [line for line in short.splitlines() if " warp" in line and "empty[0]" in line and "->" in line]
     assert len(steps) > 4
 

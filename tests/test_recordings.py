@@ -102,8 +102,13 @@ def test_mutants_did_what_the_search_says():
 
 
 def predicted_again(row):
-    """The same as when it was run, which the GPU did not contradict."""
+    """The same as when it was run, which the GPU did not contradict; but that registers of wgmma in flight were called a
+    race then, which a run could show.
+    """
     prediction = predict(row.case)
+    if prediction.why == "register-hazard":
+        assert (prediction.verdict, row.prediction.verdict) == ("other", "race")
+        return prediction
     assert prediction.verdict == row.prediction.verdict, (row.case.label, prediction.why)
     assert contradicts(prediction, row.reaction) == "", row.case.label
     return prediction

@@ -31,7 +31,7 @@ RIGHT = [
     test_names.CtaArrived(),
 ]
 WRONG = [
-    ("race", small_accesses.Accumulator()),
+    ("register-hazard", small_accesses.Accumulator()),
     ("deadlock", small_waits.PollsForEver()),
     ("phase-lapped", small_waits.SometimesWaits()),
     ("deadlock", small_waits.WatcherBehind()),

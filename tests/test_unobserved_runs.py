@@ -24,7 +24,7 @@ from sm90_verify.gpu.device import Gpu
 from sm90_verify.recordings.acceptance import check_recording
 from sm90_verify.recordings.lower import lower
 from sm90_verify.recordings.recording import read, recorded, write
-from sm90_verify.result import PROVED
+from sm90_verify.result import ALLOWED
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.compile import compile_kernel
@@ -44,7 +44,7 @@ def recording_of(pipeline, runs=4):
 
 def test_a_run_that_makes_one_is_allowed_and_noted():
     result = check_recording(recording_of(HandsOnBeforeItLooks(trips=6)))
-    assert result.verdict == PROVED and UNOBSERVED not in {one.id for one in result.findings}
+    assert result.verdict == ALLOWED and UNOBSERVED not in {one.id for one in result.findings}
     (note,) = result.noted
     assert note.property == UNOBSERVED and ".arrive()" in linecache.getline(note.file, note.line)
     assert any("4 of 4 runs have an order" in text for text in result.notes)
@@ -52,7 +52,7 @@ def test_a_run_that_makes_one_is_allowed_and_noted():
 
 def test_a_run_that_need_not_have_made_one_proves_that_none_was_made():
     result = check_recording(recording_of(HandsOnBeforeItLooks(trips=6, looks=True)))
-    assert result.verdict == PROVED and result.noted == () and UNOBSERVED in {one.id for one in result.findings}
+    assert result.verdict == ALLOWED and result.noted == () and UNOBSERVED in {one.id for one in result.findings}
 
 
 def test_a_strict_pipeline_does_not_allow_it():
@@ -72,7 +72,7 @@ def test_a_recording_from_before_may_name_the_parameter_that_is_gone(tmp_path):
     whole = recording_of(HandsOnBeforeItLooks(trips=2), runs=1)
     write([replace(whole, parameters={**whole.parameters, "observation": True})], path)
     (one,) = read(path)
-    assert "observation" not in one.parameters and check_recording(one).verdict == PROVED
+    assert "observation" not in one.parameters and check_recording(one).verdict == ALLOWED
 
 
 def test_a_trace_from_before_may_name_the_parameter_that_is_gone(tmp_path, capsys):
@@ -107,7 +107,7 @@ LOG: list[Entry] = [
 def test_a_log_that_shows_one_is_allowed_and_noted():
     result = check_entries(LOG)
     (note,) = result.noted
-    assert result.verdict == PROVED and (note.property, note.line, note.role) == (UNOBSERVED, 8, "warp 0 (idle)")
+    assert result.verdict == ALLOWED and (note.property, note.line, note.role) == (UNOBSERVED, 8, "warp 0 (idle)")
     assert UNOBSERVED not in {one.id for one in result.findings}
     seen = [*LOG[:6], LOG[7], LOG[6], *LOG[8:]]
     assert check_entries(seen).noted == () and UNOBSERVED in {one.id for one in check_entries(seen).findings}

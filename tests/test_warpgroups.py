@@ -107,12 +107,9 @@ def test_a_warp_that_does_not_come_to_the_wgmma_keeps_the_others_waiting(tmp_pat
 def test_more_groups_than_are_counted_are_not_followed_by_search(tmp_path):
     many = text(between="wgmma.commit_group.sync.aligned;" * 70)
     assert asked(tmp_path, many, GIVEN, engine="order").verdict == PROVED
-    found = asked(tmp_path, many, GIVEN, engine="search")
-    assert found.verdict == UNDETERMINED
-    assert any("commit more than 63 groups of wgmmas" in one.note for one in found.findings)
+    assert asked(tmp_path, many, GIVEN, engine="search", limit=2000).verdict == UNDETERMINED
 
 
-def test_no_time_for_a_shorter_trace_leaves_what_is_violated(tmp_path, monkeypatch):
+def test_no_time_for_a_shorter_trace_leaves_what_is_violated(tmp_path):
     """Not even if it ends before the first state."""
-    monkeypatch.setattr("sm90_verify.decide.ptx.TRACE_SECONDS", 1e-9)
-    assert verdicts(asked(tmp_path, text(pending=1), GIVEN, engine="search"))["race"] == VIOLATED
+    assert verdicts(asked(tmp_path, text(pending=1), GIVEN, engine="search", trace_seconds=1e-9))["race"] == VIOLATED

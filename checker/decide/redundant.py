@@ -90,11 +90,14 @@ def _candidates(kernel: Kernel) -> list[_Candidate]:
         for node in program.nodes:
             key = _key(program, node)
             if key is not None and key not in found:
-                what = words_of(node)[0]
-                loosens = isinstance(node.operation, op.Group)
-                said = f"{what}: one more group may be pending" if loosens else what
-                found[key] = _Candidate(key, node.source, said, loosens)
+                found[key] = _Candidate(key, node.source, left_out(node), isinstance(node.operation, op.Group))
     return list(found.values())
+
+
+def left_out(node: Node) -> str:
+    """What is tried, in words: to do without an operation, or to wait for one group less."""
+    what = words_of(node)[0]
+    return f"{what}: one more group may be pending" if isinstance(node.operation, op.Group) else what
 
 
 def _key(program: Program, node: Node) -> Hashable | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
+from sm90_verify.decide.redundant import left_out
 from sm90_verify.engines.check import check
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.made_of import LeftOut
@@ -20,7 +21,6 @@ from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.language.pipeline import Pipeline, one_iteration_each
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.kernel import Node
-from sm90_verify.spec.model.words import words_of
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.groups import IDLE
@@ -106,8 +106,7 @@ def _lines(kernel: type[Pipeline], parameters: Mapping[str, Any]) -> list[_Line]
             continue
         known = found.get(key)
         if known is None:
-            what = words_of(Node(operation, Source("", 0), IDLE))[0]
-            said = f"{what}: one more group may be pending" if isinstance(operation, op.Group) else what
+            said = left_out(Node(operation, Source("", 0), IDLE))
             found[key] = _Line(place, said, ((role, place),))
         else:
             found[key] = replace(known, places=(*known.places, (role, place)))
