@@ -102,8 +102,8 @@ def test_mutants_did_what_the_search_says():
 
 
 def predicted_again(row):
-    """The same as when it was run, which the GPU did not contradict; but that registers of wgmma in flight were called a
-    race then, which a run could show.
+    """The same as when it was run, which the GPU did not contradict; but that registers of wgmma in flight were a race
+    then, which a run could show.
     """
     prediction = predict(row.case)
     if prediction.why == "register-hazard":
@@ -135,7 +135,7 @@ def test_faults_did_what_the_search_says(monkeypatch):
     monkeypatch.chdir(RECORDINGS.parents[1])
     for number, row in enumerate(rows("faults")):
         prediction = predicted_again(row)
-        if number % EVERY == 0:
+        if number % EVERY == 0 and prediction.verdict != "other":
             assert_shows_on_an_ideal_gpu(row.case, prediction)
         if row.case.right:
             assert predict(row.case.twin()).verdict == "proved"
