@@ -304,3 +304,10 @@ def test_proved_is_said_of_the_launch_alone(tmp_path, capsys):
     assert result.verdict == PROVED
     main(["spec", str(out)])
     assert "every trip count" not in capsys.readouterr().out
+
+
+def test_a_kernel_whose_threads_part_is_not_written(tmp_path):
+    parts = "mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 0; @%p0 bra ONE; bar.sync 0; bra DONE; ONE: bar.sync 1; DONE:"
+    with pytest.raises(SpecError, match=r"threads do not execute together what they must"):
+        asked(tmp_path, kernel(parts), launch(32), emit=str(tmp_path / "out.py"))
+    assert not (tmp_path / "out.py").exists()

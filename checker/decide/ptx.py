@@ -134,6 +134,8 @@ def decided(
 def _write(path: str, cases: Sequence[LaunchCase], kernels: Sequence[Kernel], launch: Launch, effort: Effort) -> None:
     """Writes the cases as specifications. Raises SpecError where a kernel cannot go on: what it does is not known."""
     for case in cases:
+        if case.execution.parted:
+            raise SpecError("threads do not execute together what they must, so there is no whole kernel to write")
         if case.execution.stuck is not None:
             raise SpecError("the kernel cannot go on here, so there is no whole of it to write", case.execution.stuck)
     shapes = ", ".join(f"{name} {shape}" for name, shape in _parameters(launch).items())
