@@ -336,21 +336,3 @@ def test_the_command(tmp_path, capsys):
     assert main(["ptx", str(tmp_path / "k.ptx"), "--dump-launch", "-o", str(tmp_path / "new.json")]) == 0
     assert main(["ptx", str(tmp_path / "k.ptx"), "--launch", str(tmp_path / "new.json")]) == 2
     assert "grid: missing: use three extents" in capsys.readouterr().err
-
-
-def test_a_table_says_who_orders_whom(tmp_path):
-    table = asked(tmp_path, handoff(), launch(64), table=True).table
-    (ring,), roles, (buffer,) = table.rings, table.roles, table.buffers
-    assert (ring.ring, ring.slots, ring.arrivals, ring.arrive, ring.waits) == ("bar", 1, 32, ("warp0",), ("warp1",))
-    assert [(one.role, one.classes) for one in roles] == [("warp0", (1, 31)), ("warp1", (32,))]
-    assert (buffer.writers, buffer.readers) == (("warp0 st",), ("warp1 ld",))
-    assert buffer.orders == ("warp0 -bar-> warp1",)
-
-
-def test_what_can_be_left_out_is_said(tmp_path):
-    """A second wait for the same phase; and not the first, nor the barrier behind the initialisation."""
-    text = handoff(waits=wait("%r1", 0) + "\n" + wait("%r1", 0))
-    found = asked(tmp_path, text, launch(64), redundancy=True).redundant
-    assert [(one.what, one.together) for one in found] == [("wait parity 0", True), ("wait parity 0", False)]
-    assert asked(tmp_path, handoff(), launch(64), redundancy=True).redundant == ()
-    assert asked(tmp_path, handoff(waits=""), launch(64), redundancy=True).redundant is None

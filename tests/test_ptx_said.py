@@ -6,7 +6,7 @@ import json
 
 import pytest
 from ptx_rings import ring
-from ptx_text import asked, kernel, launch
+from ptx_text import asked, kernel, launch, wait
 from test_ptx import handoff
 
 from sm90_verify.cli.main import main
@@ -109,3 +109,21 @@ def test_values_end_where_the_parameter_does(tmp_path):
     result = swept(tmp_path, text, "n=250..")
     assert result.verdict == UNDETERMINED
     assert [note for note in result.notes if "n holds no more than 255" in note]
+
+
+def test_a_table_says_who_orders_whom(tmp_path):
+    table = asked(tmp_path, handoff(), launch(64), table=True).table
+    (ring,), roles, (buffer,) = table.rings, table.roles, table.buffers
+    assert (ring.ring, ring.slots, ring.arrivals, ring.arrive, ring.waits) == ("bar", 1, 32, ("warp0",), ("warp1",))
+    assert [(one.role, one.classes) for one in roles] == [("warp0", (1, 31)), ("warp1", (32,))]
+    assert (buffer.writers, buffer.readers) == (("warp0 st",), ("warp1 ld",))
+    assert buffer.orders == ("warp0 -bar-> warp1",)
+
+
+def test_what_can_be_left_out_is_said(tmp_path):
+    """A second wait for the same phase; and not the first, nor the barrier behind the initialisation."""
+    text = handoff(waits=wait("%r1", 0) + "\n" + wait("%r1", 0))
+    found = asked(tmp_path, text, launch(64), redundancy=True).redundant
+    assert [(one.what, one.together) for one in found] == [("wait parity 0", True), ("wait parity 0", False)]
+    assert asked(tmp_path, handoff(), launch(64), redundancy=True).redundant == ()
+    assert asked(tmp_path, handoff(waits=""), launch(64), redundancy=True).redundant is None

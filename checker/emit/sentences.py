@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import assert_never
 
-from sm90_verify.emit.declared import Declared
+from sm90_verify.emit.declared import Declared, Slot
 from sm90_verify.emit.numbers import Affine, Hole
 from sm90_verify.emit.rolling import Sentence, Template
 from sm90_verify.spec.errors import SpecError
@@ -61,6 +61,16 @@ class SentenceWriter:
         self._on(slot.rank, always=slot.ring.name in self.declared.far)
         return found
 
+    def _slot(self, name: str) -> Slot:
+        """`self.a[2]`, of the CTA in which it is written."""
+        slot = self.declared.slots[name]
+        self._text(f"self.{slot.ring.name}")
+        if slot.ring.slots > 1:
+            self._text("[")
+            self._hole(slot.ring.slots, slot.slot, Hole(len(self.numbers), "index", slot.ring.slots))
+            self._text("]")
+        return slot
+
     def _on(self, rank: int, *, always: bool = False) -> None:
         if always or rank != self.program.me.cta:
             self._text(".on(")
@@ -69,12 +79,7 @@ class SentenceWriter:
 
     def _tile(self, access: Access, *, here: bool = False) -> None:
         """`self.a[2].part(0, bytes=4096)`. here: without the CTA, as a multicast names its destinations."""
-        slot = self.declared.slots[access.object]
-        self._text(f"self.{slot.ring.name}")
-        if slot.ring.slots > 1:
-            self._text("[")
-            self._hole(slot.ring.slots, slot.slot, Hole(len(self.numbers), "index", slot.ring.slots))
-            self._text("]")
+        slot = self._slot(access.object)
         start, size = access.start - slot.start, access.stop - access.start
         if (start, size) != (0, slot.ring.bytes):
             self._text(".part(")
@@ -107,19 +112,19 @@ class SentenceWriter:
                 self._verb(barrier, f".expect_tx({bytes})" if bytes >= 0 else f".complete_tx({-bytes})")
             case op.TriggeredArrive(barrier, count, noinc):
                 self._verb(barrier, f".cp_async_arrive({count}, noinc={noinc})")
-            case op.Load():
+            case op.Load(tag=None, pieces=1, tensormap=None):
                 self._load(operation)
-            case op.Store(sources, _, None, None):
+            case op.Store(sources, tags, None, None) if not any(tags):
                 self._text("yield self.store(")
                 self._tiles(sources)
                 self._text(")")
-            case op.Touch():
+            case op.Touch(accesses=accesses, tags=tags) if tags == tuple(one.value for one in accesses):
                 self._touch(operation)
             case op.CpAsync(write, None, None):
                 self._text("yield ")
                 self._tile(write)
                 self._text(".cp_async()")
-            case op.StoreAsync():
+            case op.StoreAsync(tag=None):
                 self._store_async(operation)
             case op.Group(kind, pending, joint):
                 waits = kind in ("mma_wait", "bulk_wait", "bulk_wait_read", "cp_wait")
@@ -149,6 +154,8 @@ class SentenceWriter:
             case op.Griddepcontrol(kind):
                 self._plain("self.grid_wait()" if kind == "wait" else "self.launch_dependents()")
             case op.Find() | op.MapFence() | op.CopyMap() | op.Choose() | op.CtaStart() | op.Store() | op.CpAsync():
+                raise self._unsaid(operation, node)
+            case op.Load() | op.Touch() | op.StoreAsync():
                 raise self._unsaid(operation, node)
             case op.Parted() | op.WordLoad() | op.WordStore() | op.Atom() | op.Spin():
                 raise self._unsaid(operation, node)
@@ -223,12 +230,7 @@ class SentenceWriter:
         self._text("yield ")
         self._tile(load.write, here=spread)
         self._text(".load(signals=")
-        slot = self.declared.slots[load.barrier]
-        self._text(f"self.{slot.ring.name}")
-        if slot.ring.slots > 1:
-            self._text("[")
-            self._hole(slot.ring.slots, slot.slot, Hole(len(self.numbers), "index", slot.ring.slots))
-            self._text("]")
+        self._slot(load.barrier)
         if load.bytes != load.write.stop - load.write.start:
             self._text(f", bytes={load.bytes}")
         if spread:
