@@ -7,6 +7,8 @@ import re
 import pytest
 from ptx_text import asked, kernel, launch, lifted, verdicts, wait
 from test_ptx import HANDOFF, handoff
+from test_ptx_registers import COMMIT, FENCE, INTO, OTHER, WAIT, A
+from test_ptx_registers import text as registers_text
 
 from sm90_verify.cli.main import main
 from sm90_verify.emit.specification import class_name, specification
@@ -14,6 +16,8 @@ from sm90_verify.engines.check import check
 from sm90_verify.python_file import load_classes
 from sm90_verify.result import PROVED, VIOLATED
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.language.declarations import role, tile
+from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.model.kernel import Kernel, Node, Program, Threads
@@ -311,3 +315,27 @@ def test_a_kernel_whose_threads_part_is_not_written(tmp_path):
     with pytest.raises(SpecError, match=r"threads do not execute together what they must"):
         asked(tmp_path, kernel(parts), launch(32), emit=str(tmp_path / "out.py"))
     assert not (tmp_path / "out.py").exists()
+
+
+def test_registers_of_several_sets_keep_their_places(tmp_path):
+    """Accumulators and matrices A of two wgmmas lie in turns: each set's slots are not side by side."""
+    other = A.replace("{%r20, %r21, %r22, %r23}", "{%r24, %r25, %r26, %r27}").replace(OTHER, INTO)
+    given = lifted(registers_text(FENCE, A, other, COMMIT, WAIT), launch(128))
+    written = again(tmp_path, given)
+    assert told(written) == told(given)
+    assert check(written, engine="order").verdict == PROVED
+
+
+class Tagged(Pipeline):
+    trips = 1
+    a = tile(bytes=64, slots=1)
+
+    @role(warps=1)
+    def one(self):
+        yield self.a.write("data")
+
+
+def test_what_sentences_would_lose_is_refused():
+    """Data are named in specifications, and in nothing that a front end makes."""
+    with pytest.raises(SpecError, match="no front end makes it so"):
+        specification([trace(Tagged())], "k.py", [])

@@ -41,6 +41,14 @@ WRONG = [
         "others have exited",
         id="ldmatrix",
     ),
+    pytest.param(
+        32,
+        HALF + "\t@%p0 ret;\n\tmma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%f20, %f21, %f22, %f23}, {%r20, %r21, %r22, %r23}, {%r24, %r25}, {%f0, %f1, %f2, %f3};\n",
+        "mma.sync",
+        "others have exited",
+        id="mma behind an exit",
+    ),
     pytest.param(128, HALF + only(SETMAXNREG), "setmaxnreg", "others have exited", id="setmaxnreg of lanes"),
     pytest.param(128, HALF + FENCE + only(M) + COMMIT + WAIT, "mma_async", "commit_group", id="wgmma of lanes"),
     pytest.param(128, HALF + FENCE + M + only(COMMIT) + WAIT, "commit_group", "wait_group", id="commit of lanes"),
