@@ -87,12 +87,12 @@ class _BodyReader:
         self.scopes.leave()
 
     def _registers(self) -> None:
-        """`.reg .b32 a, %r<8>;`"""
+        """`.reg .b32 a, %r<8>;` or `.reg .v2 .b32 a;`"""
         at = self.at
         at.next()
-        kind = at.name()[1:]
+        kind, size = at.name()[1:], 0
         if kind in ("v2", "v4"):
-            raise at.wrong("registers that are vectors are not followed: use scalar ones")
+            kind, size = at.name()[1:], int(kind[1:])
         if kind not in REGISTER_TYPES:
             raise at.wrong(f".reg .{kind} is not known")
         while True:
@@ -103,10 +103,14 @@ class _BodyReader:
                 at.expect(">")
                 if not 0 <= count <= MOST_REGISTERS:
                     raise self.scopes.wrong(f"{count} registers {name}", line)
-                for number in range(count):
-                    self.scopes.register(f"{name}{number}", kind, line)
+                names = [f"{name}{number}" for number in range(count)]
             else:
-                self.scopes.register(name, kind, line)
+                names = [name]
+            for each in names:
+                if size:
+                    self.scopes.vector(each, kind, size, line)
+                else:
+                    self.scopes.register(each, kind, line)
             if at.peek() != ",":
                 break
             at.next()

@@ -34,7 +34,7 @@ def meeting_of(code: Code, branch: int) -> WaysMeet | None:
     between = {*taken[: taken.index(meeting)], *other[: other.index(meeting)]}
     written = {register for number in between for register in registers_of(code.function.code[number]).written}
     for number, reader in enumerate(code.function.code):
-        if number not in between and code.sliced.kept[number] and not written.isdisjoint(registers_of(reader).read):
+        if number not in between and not written.isdisjoint(code.sliced.read_by(number, reader)):
             return None
     touches = (touch for number in sorted(between) for touch in code.wgmma.touches.get(number, ()))
     return WaysMeet(code.block_at[meeting], TouchStep(tuple(touches)))

@@ -26,6 +26,7 @@ KEYS = (
     "grid",
     "block",
     "cluster",
+    "programmatic_serialization",
     "dynamic_shared",
     "parameters",
     "tensor_maps",
@@ -80,6 +81,9 @@ def launch_of(told: Any, path: str) -> Launch:
     kernel = told.get("kernel", "")
     if not isinstance(kernel, str):
         raise reader.wrong("kernel", f"{kernel!r}", "the name of an .entry")
+    depends = told.get("programmatic_serialization", False)
+    if not isinstance(depends, bool):
+        raise reader.wrong("programmatic_serialization", f"{_short(depends)}", "true or false")
     grid = reader.shape(told, "grid", GRID)
     block = reader.shape(told, "block", (CTA_THREADS + 1, CTA_THREADS + 1, 65))
     cluster = reader.shape(told, "cluster", (CLUSTER_LIMIT + 1,) * 3, (1, 1, 1))

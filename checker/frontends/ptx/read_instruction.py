@@ -44,6 +44,8 @@ def read_instruction(at: Cursor, scopes: Scopes, place: Place | None) -> tuple[P
     name = at.name()
     if not name[0].isalpha():
         raise at.wrong_before(f"{name!r} where an instruction should begin")
+    while at.peek().startswith("."):
+        name += at.name()  # `lop3 .b32`, as people write it
     opcode, *modifiers = name.split(".")
     reader.modifiers = modifiers
     operands = reader.operands()
@@ -130,9 +132,6 @@ class _InstructionReader:
             return Sink()
         if text == "WARP_SZ":
             return Immediate(32)
-        stem, dot, part = text.rpartition(".")
-        if dot and part in "xyzwrgba" and self.scopes.find(stem) is not None:
-            raise at.wrong_before(f"{text}: registers that are vectors are not followed")
         if text.startswith("%"):
             if SPECIALS.fullmatch(text) is None:
                 raise at.wrong_before(f"no register {text} in this scope")

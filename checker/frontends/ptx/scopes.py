@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeAlias
 
-from sm90_verify.frontends.ptx.instruction import PtxInstruction, PtxVariable, Register, Symbol
+from sm90_verify.frontends.ptx.instruction import PtxInstruction, PtxVariable, Register, Symbol, Vector
 from sm90_verify.spec.errors import Source, SpecError
 
 MOST_REGISTERS = 1 << 17
 """Of a function."""
 
+PARTS = {"x": "r", "y": "g", "z": "b", "w": "a"}
+"""The elements of a register that is a vector, by both of their names (PTX ISA 6.4.2)."""
+
+Named: TypeAlias = "Register | Symbol | Vector"
+"""What a name stands for."""
 Labels: TypeAlias = dict[str, int | tuple[str, ...]]
 """By name, the number of the instruction that follows, or the labels of a .branchtargets."""
 
@@ -24,7 +29,7 @@ class Scopes:
         self.path = path
         self.types: list[str] = []
         self.variables: list[PtxVariable] = []
-        self.names: list[dict[str, Register | Symbol]] = []
+        self.names: list[dict[str, Named]] = []
         self.labels: list[Labels] = []
 
     def enter(self) -> None:
@@ -35,8 +40,8 @@ class Scopes:
         self.names.pop()
         self.labels.pop()
 
-    def find(self, name: str) -> Register | Symbol | None:
-        """The register or the variable of the innermost scope that has the name."""
+    def find(self, name: str) -> Named | None:
+        """What the innermost scope that has the name has under it."""
         for scope in reversed(self.names):
             if name in scope:
                 return scope[name]
@@ -51,6 +56,16 @@ class Scopes:
         found = self.names[-1][name] = Register(len(self.types))
         self.types.append(kind)
         return found
+
+    def vector(self, name: str, kind: str, size: int, line: int) -> None:
+        """Declares one of so many elements, each a register of its own."""
+        found = []
+        for part in list(PARTS)[:size]:
+            found.append(self.register(f"{name}.{part}", kind, line))
+            self.names[-1][f"{name}.{PARTS[part]}"] = found[-1]
+        if name in self.names[-1]:
+            raise self.wrong(f"two declarations of {name} in one scope", line)
+        self.names[-1][name] = Vector(tuple(found))
 
     def variable(self, one: PtxVariable) -> None:
         """Declares one; in inner braces it is called by its place in the function too."""

@@ -23,6 +23,17 @@ class Slice(NamedTuple):
     follows_memory: bool
     """Some value that was read from shared or local memory is needed."""
 
+    def read_by(self, number: int, one: PtxInstruction) -> frozenset[int]:
+        """Registers whose values make a difference to what this instruction of the function does."""
+        if not self.kept[number]:
+            return frozenset()
+        found = set(_for_its_result(one))
+        if kind_of(one) not in ("value", "nothing"):
+            found.update(_always(one))
+        if self.follows_memory and one.opcode == "st" and _is_followed(one):
+            found.update(registers_of(one).read)
+        return frozenset(found)
+
 
 def slice_of(function: Function) -> Slice:
     """The instructions whose results can matter. Events, accesses and jumps are kept in any case."""
