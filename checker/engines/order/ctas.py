@@ -48,7 +48,7 @@ def role_ends(run: Progress, role: int) -> None:
             _gone(run, other, cta, ends)
     regions = {region.object: region.cta for region in run.plan.kernel.layout.regions}
     for flights in run.state.flights:
-        for barrier, (stage, issuer, event) in flights.items():
+        for barrier, (stage, issuer, event, *_) in flights.items():
             load = run.plan.moves[issuer][run.node_of(issuer, event)]
             for use in load.uses:
                 if use.lands == barrier and regions[use.access.object] == cta:

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from sm90_verify.engines.order import ctas, phases, signals
 from sm90_verify.engines.order.plan import Move, Use
 from sm90_verify.engines.order.progress import Progress
+from sm90_verify.engines.order.state import InFlight
 from sm90_verify.spec.ptx.numbers import apply
 
 
@@ -53,7 +54,7 @@ def _landed(run: Progress, role: int, use: Use, barrier: int, stage: int, event:
     flights = run.state.flights[use.bytes]
     known = flights.get(barrier)
     if known is None or known[0] <= stage:
-        flights[barrier] = (stage, role, event)
+        flights[barrier] = InFlight(stage, role, event)
     ctas.look_at_flight(run, use.access, barrier, stage, role, event)
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 from sm90_verify.engines.order import memory, phases, signals
 from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, join
+from sm90_verify.engines.order.state import NEVER, InFlight, join
 from sm90_verify.spec.ptx.memory import describe
 from sm90_verify.spec.ptx.needs import UNTOUCHED
 from sm90_verify.spec.ptx.numbers import apply
+
+_NOTHING = InFlight(-1, 0, 0)
 
 
 def live(run: Progress, role: int, move: Move) -> None:
@@ -81,7 +83,7 @@ def _must_be_unused(run: Progress, role: int, move: Move, step: tuple[int, int])
         because = f"{use.name}: {move.kind} while bytes of its current phase may still be in flight"
         run.fail("barrier-init", because, use.name, run.now(role), step, astray=True)
     for flights in run.state.flights:
-        stage, issuer, event = flights.get(move.thing, (-1, 0, 0))
+        stage, issuer, event, *_ = flights.get(move.thing, _NOTHING)
         if stage < barrier.first or clock[run.roles + move.thing] > stage:
             continue
         because = f"{use.name}: inval while a copy that counts its bytes there is in flight"

@@ -14,13 +14,14 @@ as async accesses are concerned.
 
 from __future__ import annotations
 
-from sm90_verify.engines.order import ctas, landing, maps, signals, warpgroups
+from sm90_verify.engines.order import ctas, landing, maps, signals, triggered, warpgroups
 from sm90_verify.engines.order.plan import Move, Numbers, Use
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import NEVER, Spans, join
 from sm90_verify.spec.model.contents import is_found
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.memory import Access, describe
-from sm90_verify.spec.ptx.needs import FENCED, FENCED_WHERE_MADE, FOUND, INSIDE, LANDED, ORDERED, TAKEN
+from sm90_verify.spec.ptx.needs import COPIED, FENCED, FENCED_WHERE_MADE, FOUND, INSIDE, LANDED, ORDERED, TAKEN
 
 
 def access(run: Progress, role: int, move: Move) -> None:
@@ -102,7 +103,8 @@ def _fence_accesses(run: Progress, role: int, event: int, still: Numbers) -> Non
     state = run.state
     if not run.plan.kernel.rules.strict:
         here = run.now(role)
-        here[run.plan.fenced :] = map(max, here[run.plan.fenced :], here[: run.roles])
+        fenced = run.plan.fenced
+        here[fenced:] = map(max, here[fenced:], here[: run.plan.width - fenced])
         here[role] = state.clock[role][role]
         state.clock[role] = here
         return
@@ -121,6 +123,8 @@ def end(run: Progress, role: int, move: Move, event: int) -> None:
             spans.write = event
         else:
             spans.read = event
+    if move.awaited:
+        triggered.waited(run, role, move, event)
     if not run.plan.kernel.rules.strict:
         for number in move.made:
             run.state.regions[number][role].raw_write = event
@@ -157,6 +161,8 @@ def look_back(run: Progress, role: int, use: Use) -> None:
                 _missing_fence(run, role, use, other, number, spans, known)
         if use.write or number not in plan.taken:
             _must_have_landed(run, role, use, number)
+        if use.asynchronous and plan.triggers:
+            _must_be_fenced(run, role, use, number)
     for number in plan.unharmed[use.bytes]:
         for other, spans in state.regions[number].items():
             if other != role:
@@ -182,6 +188,10 @@ def _may_differ(run: Progress, role: int, use: Use, other: int, number: int, spa
 def _access_at(run: Progress, role: int, event: int, number: int, *, write: bool | None = None) -> Access:
     """What an event of a role, as far as it is of one kind, has accessed in a region."""
     move = run.plan.moves[role][run.node_of(role, event)]
+    if move.kind == "trigger":
+        triggers = effects_of(move.node.operation).triggers
+        assert triggers is not None
+        return next(one for one, told in zip(triggers.tracks, move.tracks, strict=True) if told[0] == number)
     found = (use for use in move.uses if use.bytes == number and write in (None, use.write))
     return next(found).access
 
@@ -189,18 +199,34 @@ def _access_at(run: Progress, role: int, event: int, number: int, *, write: bool
 def _must_have_landed(run: Progress, role: int, use: Use, number: int) -> None:
     """Copies into these bytes are known to have landed."""
     state, plan, clock = run.state, run.plan, run.state.clock[role]
-    for barrier, (stage, other, event) in state.flights[number].items():
-        if clock[run.roles + barrier] <= stage:
-            reached = run.now(role)
-            if reached[other] <= event:
-                reached = join(reached, run.clock_at(other, event + 1))
-            need = TAKEN if number in plan.taken else LANDED
-            flying = _access_at(run, other, event, number).object
-            because = need.said(role=plan.programs[role].name, access=describe(use.access), object=flying)
-            step = (role, state.at[role])
-            run.fail(need.property, because, use.access.object, reached, step, late=(other, event, barrier))
-            run.suspect("stale-read", because, use.access.object, reached, step)
-            run.raced = True
+    flights = state.flights[number]
+    for barrier, (stage, other, event, copied, _) in flights.items():
+        if clock[run.roles + barrier] > stage or (copied and triggered.is_over(run, role, flights, other)):
+            continue
+        reached = run.now(role)
+        if reached[other] <= event:
+            reached = join(reached, run.clock_at(other, event + 1))
+        need = COPIED if copied else TAKEN if number in plan.taken else LANDED
+        flying = _access_at(run, other, event, number).object
+        because = need.said(role=plan.programs[role].name, access=describe(use.access), object=flying)
+        step = (role, state.at[role])
+        run.fail(need.property, because, use.access.object, reached, step, late=(other, event, barrier))
+        run.suspect("stale-read", because, use.access.object, reached, step)
+        run.raced = True
+
+
+def _must_be_fenced(run: Progress, role: int, use: Use, number: int) -> None:
+    """A proxy fence comes after cp.asyncs that are over, and that an arrival told of."""
+    flights = run.state.flights[number]
+    for other, (barrier, one) in {one.role: (barrier, one) for barrier, one in flights.items() if one.copied}.items():
+        event = one.event
+        if triggered.is_over(run, role, flights, other) and not triggered.is_fenced(run, role, flights, other):
+            earlier, names = _access_at(run, other, event, number), run.plan.programs
+            if earlier.write:
+                about = {"role": names[role].name, "other": names[other].name}
+                because = FENCED.said(access=describe(use.access), earlier=earlier.object, **about)
+                step, put_off = (role, run.state.at[role]), run.not_before(other, event, barrier, one.stage)
+                run.fail(FENCED.property, because, use.access.object, run.now(role), step, put_off=put_off)
 
 
 def _race(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> None:

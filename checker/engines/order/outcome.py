@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from sm90_verify.engines.effort import Effort
 from sm90_verify.engines.order.forks import Forks
 from sm90_verify.engines.order.plan import Plan
-from sm90_verify.engines.order.planner import make_plan, orders_less, refusal
+from sm90_verify.engines.order.planner import make_plan
+from sm90_verify.engines.order.refusals import why_not
 from sm90_verify.engines.order.state import Failure
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.model.barrier_bytes import barriers_under
@@ -90,7 +91,7 @@ def order(
     """
     start = time.perf_counter()
     applies = applicable(kernel)
-    refused = refusal(kernel.programs) or orders_less(kernel)
+    refused = why_not(kernel)
     if refused:
         return Outcome(kernel, None, applies, why=refused, seconds=time.perf_counter() - start)
     plan = make_plan(kernel)
@@ -117,6 +118,7 @@ def applicable(kernel: Kernel) -> tuple[str, ...]:
     waited = {one.waits.barrier for one in effects if one.waits is not None}
     signals = [signal for one in effects for signal in one.signals]
     arrives = {signal.barrier for signal in signals if isinstance(signal, op.Arrive) and signal.count}
+    arrives.update(one.triggers.barrier for one in effects if one.triggers is not None)
     if not waited.isdisjoint(arrives.difference(kernel.rules.unobserved)):
         concerned.add("unobserved-phase")
     if kernel.rules.strict:

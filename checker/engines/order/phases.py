@@ -54,6 +54,15 @@ def land(run: Progress, number: int, applied: Applied, role: int, event: int, cl
     _settle(run, number, applied)
 
 
+def follow(run: Progress, number: int, applied: Applied, role: int, event: int, clock: Clock) -> None:
+    """Arrivals that follow cp.asyncs before an event of the role are made in the current phase."""
+    barrier = run.state.barriers[number]
+    barrier.open_expects = [one for one in barrier.open_expects if clock[one[1]] <= one[2]]
+    barrier.open_arrivals = [one for one in barrier.open_arrivals if clock[one[0]] <= one[1]]
+    _add(barrier, Contribution(0, clock, ~role, event))
+    _settle(run, number, applied)
+
+
 def _add(barrier: BarrierState, contribution: Contribution) -> None:
     moved = contribution.moved
     if moved > 0:

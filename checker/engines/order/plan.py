@@ -50,11 +50,12 @@ class Move:
     pieces: how often its copy does it.
     uses: what it accesses; wants: (access, tag) that it must find; leaves: (buffer, tag, buffers that hold nothing
     then), for a copy when it lands. over_barriers: those of its accesses that lie over a barrier, and which. over:
-    accesses that it is the end of. own: (property, sentence, object) that its accesses violate by what its own role
-    holds there. unfenced: regions of accesses that a fence does not cover; made: those of generic writes that it is the
-    end of. shows: what others see from here on; acquires: the region of a tensormap that it sees, or -1, and whether as
-    other CTAs have released it. loosens, tightens: accesses that nothing releases to other roles from here on, or that
-    it releases.
+    accesses that it is the end of; tracks: of cp.asyncs that an arrival follows; also: of earlier ones, which an
+    arrival follows already; awaited: those of which the role has waited for the group itself. own: (property, sentence,
+    object) that its accesses violate by what its own role holds there. unfenced: regions of accesses that a fence does
+    not cover; made: those of generic writes that it is the end of. shows: what others see from here on; acquires: the
+    region of a tensormap that it sees, or -1, and whether as other CTAs have released it. loosens, tightens: accesses
+    that nothing releases to other roles from here on, or that it releases.
     watches, watched: barriers whose wait the role has only just passed there (spec.model.flow.just_waited, distance 0
     and 1); forgets, forgot: those of which that ends with this operation.
     """
@@ -86,6 +87,9 @@ class Move:
     leads: Numbers = ()
     parts: tuple[Move, ...] = ()
     """Of an arrival at several CTAs, one for each."""
+    tracks: tuple[tuple[int, bool], ...] = ()
+    also: Numbers = ()
+    awaited: Numbers = ()
     joins: Literal["", "begins", "commits", "waits"] = ""
     """What it does with the wgmmas of a warpgroup of which its role is a part."""
     settled: bool = False
@@ -109,6 +113,7 @@ class Move:
             acquires=self.acquires,
             pieces=self.pieces,
             parts=self.parts,
+            tracks=self.tracks,
         )
 
     @property
@@ -175,7 +180,7 @@ class DecisionUse(NamedTuple):
 @dataclass(frozen=True)
 class Plan:
     """The whole program. A clock has a component per role, then one per mbarrier, then one per meeting, then again one
-    per role (`fenced`).
+    per role (`fenced`), and where arrivals follow cp.asyncs one per mbarrier.
 
     places: by region, its space and CTA. near: by region, the regions that share bytes with it, itself included, less
     those with which it never conflicts, which are unharmed; unsettled: (role, region) of reads that must find data and
@@ -263,8 +268,17 @@ class Plan:
         return len(self.programs) + len(self.barriers) + len(self.meetings)
 
     @cached_property
+    def triggers(self) -> bool:
+        """Arrivals follow cp.asyncs. Then clocks count for each barrier, too, which completions a fence is behind."""
+        return any(move.kind == "trigger" for moves in self.moves for move in moves)
+
+    @cached_property
     def width(self) -> int:
-        return self.fenced + len(self.programs)
+        return self.fenced + len(self.programs) + (len(self.barriers) if self.triggers else 0)
+
+    def fenced_stage(self, barrier: int) -> int:
+        """The component for a barrier: how many of its completions are before a proxy fence before now."""
+        return self.fenced + len(self.programs) + barrier
 
 
 def has_cycle(programs: tuple[Program, ...], *, choosing: bool = True) -> bool:

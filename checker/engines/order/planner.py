@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from sm90_verify.engines.order.decisions import asked_ahead, decided_by, decisions_of, unequal
+from sm90_verify.engines.order.decisions import asked_ahead, decided_by, decisions_of
 from sm90_verify.engines.order.joint import Marked, Parts, joins
 from sm90_verify.engines.order.plan import BarrierUse, Left, MeetingUse, Move, Numbers, Plan, Use, has_cycle
 from sm90_verify.engines.order.settled import settle, unsettled
@@ -14,7 +14,6 @@ from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.contents import extents, left_by
 from sm90_verify.spec.model.flow import just_waited, meeting_of, threads_of_warp
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
-from sm90_verify.spec.model.weaker import weaker_operation
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Begun
 from sm90_verify.spec.ptx.effects import Effects, effects_of
@@ -24,43 +23,6 @@ from sm90_verify.spec.ptx.own_accesses import own_faults
 
 TAKEN = "taken"
 """Marks the bytes that copies are taken from, apart from the same bytes where they are read or written."""
-
-
-def refusal(programs: tuple[Program, ...]) -> str:
-    """Why one run says nothing about the others: control flow that depends on the schedule; "" if there is none."""
-    if (unfollowed := _unfollowed(programs)) is not None:
-        return f"st.async writes {unfollowed}, which is accessed through the async proxy: the fence is not followed"
-    for program in programs:
-        for node in program.nodes:
-            effects = effects_of(node.operation)
-            if any(copies.write.strong is not None for copies, _ in effects.lands):
-                return f"red.async is taken for a write like any other ({node.source})"
-            if effects.triggers is not None:
-                return f"arrivals that follow cp.asyncs come at any time ({node.source})"
-            if effects.word is not None:
-                return f"control flow depends on the value of {effects.word.access.object} ({node.source})"
-            if effects.finds is not None:
-                return f"control flow depends on what is found in {effects.finds.access.object} ({node.source})"
-            wait = effects.waits
-            if wait is not None and wait.kind != "wait":
-                return f"control flow depends on the answer of {wait.kind} on {wait.barrier} ({node.source})"
-            if wait is not None and node.skips:
-                return f"{program.name} waits on {wait.barrier} for some phases only ({node.source})"
-    return unequal(programs)
-
-
-def _unfollowed(programs: tuple[Program, ...]) -> str | None:
-    """A buffer that st.async writes and that an access through the async proxy wants a fence for."""
-    effects = [effects_of(node.operation) for program in programs for node in program.nodes]
-    stored = {copies.write: None for one in effects for copies, _ in one.lands if copies.write.proxy == "generic"}
-    wanting = {access: None for one in effects for access in one.accesses if stored and access.wants_fence}
-    return next((one.object for one in stored for other in wanting if one.overlaps(other)), None)
-
-
-def orders_less(kernel: Kernel) -> str:
-    """Why going on because of another role does not mean to be ordered after it; "" where it does."""
-    where = weaker_operation(kernel)
-    return f"an operation orders less than all that came before it ({where})" if where else ""
 
 
 def make_plan(kernel: Kernel) -> Plan:
@@ -139,6 +101,8 @@ class _Planner:
             elif role not in use.tokens:
                 use.tokens.append(role)
         name = meeting_of(program, node.operation) or ""
+        if effects.triggers is not None:
+            self._use(effects.triggers.barrier).plain = False
         if effects.meets is not None and name not in self.meetings:
             self.meetings[name] = MeetingUse(name, *self._members(program, effects.meets))
 
@@ -213,7 +177,11 @@ class _Planner:
             move.own = ((TOGETHER.property, because, program.name),)
         if effects_of(operation).ends is not None:
             move.over = self._missing(*(self.parts.in_progress(program, one) for one in (held, then)))
-            move.made = tuple(self._region(access) for access in held.copied_by(operation))
+            tracked, left = ([access for _, some in one.tracked for access in some] for one in (held, then))
+            move.made = tuple(self._region(one) for one in held.copied_by(operation) if one not in tracked)
+            move.awaited = tuple(self._region(one) for one in tracked if one not in left)
+        if effects_of(operation).triggers is not None:
+            move.also = tuple(self._region(access) for _, some in held.tracked for access in some)
         if "accesses" in move.shows:
             move.unfenced = tuple({self._region(access): None for access in then.unfenced})
         if part:
@@ -245,6 +213,11 @@ class _Planner:
             first, *more = [self._signalling(node, signal, uses, leaves) for signal in effects.signals]
             first.parts = (first, *more) if more else ()
             return first
+        if effects.triggers is not None:
+            barrier, threads, tracked = effects.triggers
+            tracks = tuple((self._region(access), access.write) for access in tracked)
+            on, alike = (self.numbers[barrier],), op.Arrive("", threads)
+            return Move("trigger", node, things=on, operation=alike, tracks=tracks)
         if effects.lands:
             (copies, _), *_ = effects.lands
             lost = op.Transaction("", -(copies.bytes // copies.pieces))

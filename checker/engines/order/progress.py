@@ -44,6 +44,7 @@ class Progress(ABC):
             *(barrier.stage + 1 for barrier in state.barriers),
             *(meeting.stage + 1 for meeting in state.meetings),
             *state.done,
+            *(barrier.stage + 1 for barrier in state.barriers if self.plan.triggers),
         ]
 
     # -- clocks
@@ -67,14 +68,15 @@ class Progress(ABC):
         clock[role] = event
         return clock
 
-    def not_before(self, role: int, event: int) -> tuple[int, ...]:
+    def not_before(self, role: int, event: int, barrier: int = -1, stage: int = 0) -> tuple[int, ...]:
         """By role, an event such that no earlier one of the role is after that event: the first that knows of it, or
-        the one by which the role came to know.
+        the one by which the role came to know. barrier: after that stage of it, where the role comes with the event.
         """
+        component, number = (role, event) if barrier < 0 else (self.roles + barrier, stage)
         first = []
         for other in range(self.roles):
             clocks = [*self.state.history[other], self.state.clock[other]]
-            knows = bisect_right(clocks, event, key=lambda clock: clock[role])
+            knows = bisect_right(clocks, number, key=lambda clock: clock[component])
             first.append(max(0, knows - 1) if knows < len(clocks) else NEVER)
         first[role] = event
         return tuple(first)

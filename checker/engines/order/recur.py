@@ -17,7 +17,7 @@ from collections.abc import Collection, Hashable, Iterable
 
 from sm90_verify.engines.order.decisions import unread
 from sm90_verify.engines.order.run import Run
-from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, Contribution, MeetingState, Spans
+from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, Contribution, InFlight, MeetingState, Spans
 from sm90_verify.engines.order.warpgroups import is_over
 
 FAR = 17
@@ -232,10 +232,28 @@ class _Situation:
         """Copies that may not have landed, for those that come to the same bytes, and for the end of their CTA."""
         for number, flights in enumerate(self.state.flights):
             who, (space, cta) = self.plan.touching[number] & self.left, self.plan.places[number]
-            for barrier, (stage, _, _) in sorted(flights.items()):
+            for barrier, one in sorted(flights.items()):
                 component = self.run.roles + barrier
-                landed = space != "shared" or self._known_in(cta, component, stage)
-                self._number(component, stage, who if landed else range(self.run.roles), number, barrier, landed)
+                landed = one.copied or space != "shared" or self._known_in(cta, component, one.stage)
+                self._number(component, one.stage, who if landed else range(self.run.roles), number, barrier, landed)
+                if one.copied:
+                    self._copied(number, barrier, one, who)
+
+    def _copied(self, number: int, barrier: int, one: InFlight, who: Collection[int]) -> None:
+        """A cp.async of which a barrier tells, perhaps besides others: for whom it is over, and whether a fence is
+        behind that.
+        """
+        for stage, event in (
+            (self.run.roles + barrier, one.role),
+            (self.plan.fenced_stage(barrier), self.plan.fenced + one.role),
+        ):
+            matters = self._matters(stage, one.stage, who)
+            self.facts.append((number, barrier, one.role, matters))
+            if matters:
+                self._number(stage, one.stage, who)
+                self._number(event, one.waited, who)
+                self._number(self.run.roles + barrier, one.stage, self.left)  # what somebody knows, a fence makes count
+                self._number(one.role, one.waited, self.left)
 
     def _ctas(self) -> None:
         """What reaches into a CTA must be before its end, and after its begin; requests for registers."""

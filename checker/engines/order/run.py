@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from sm90_verify.engines.order import ctas, decisions, landing, lifetime, memory, signals, turns, warpgroups
+from sm90_verify.engines.order import ctas, decisions, landing, lifetime, memory, signals, triggered, turns, warpgroups
 from sm90_verify.engines.order.meetings import leave, meet, role_ends
 from sm90_verify.engines.order.plan import Move, Plan
 from sm90_verify.engines.order.progress import Progress
@@ -92,7 +92,7 @@ class Run(Progress):
     def _execute(self, role: int, move: Move) -> bool:
         """Executes the operation if it can run, and checks everything about it."""
         state = self.state
-        target, before, given = move.next, state.clock[role], -1
+        target, before, given, unseen = move.next, state.clock[role], -1, False
         if move.kind == "decide":
             answer = self._answer(role, move)
             if answer is None:
@@ -117,6 +117,8 @@ class Run(Progress):
             case "load":
                 memory.load(self, role, move)
                 lifetime.must_be_dead(self, role, move)
+            case "trigger":
+                unseen = signals.may_trigger(self, role, move)
             case "meet":
                 meet(self, role, move)
             case "decide":
@@ -142,7 +144,7 @@ class Run(Progress):
         state.log.append((role, state.at[role], given, done))
         state.done[role] = done + 1
         state.at[role] = target
-        if move.over:
+        if move.over or move.awaited:
             memory.end(self, role, move, done)
         if move.joins:
             warpgroups.joined(self, role, move, done)
@@ -150,6 +152,8 @@ class Run(Progress):
             memory.release(self, role, move, done)
         if move.kind == "load":
             landing.land(self, role, move)
+        elif move.kind == "trigger":
+            triggered.arrive(self, role, move, observe=unseen)
         elif move.kind == "wait":
             signals.passed(self, role, move, done)
         elif move.kind == "inval":

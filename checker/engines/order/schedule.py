@@ -7,7 +7,7 @@ violated or nothing is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sm90_verify.counterexample.trace import State, changed_by, initial_state, is_enabled, make_trace, take
 from sm90_verify.counterexample.watched import StandingChecks
@@ -17,8 +17,10 @@ from sm90_verify.engines.order.state import NEVER, Failure, RunEvent
 from sm90_verify.engines.violation import Violation
 from sm90_verify.result import Trace
 from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.model.machine import LIMIT, Action, Check, Machine
 from sm90_verify.spec.model.words import listed
+from sm90_verify.spec.ptx.effect_parts import TriggeredArrivals
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import Known, evaluate
 from sm90_verify.spec.ptx.needs import GOES_ON
@@ -124,6 +126,18 @@ def _step(plan: Plan, failure: Failure) -> RunEvent:
     return who, node, (blamed or things)[0], -1
 
 
+def _triggered(machine: Machine, programs: Iterable[Program], agents: Iterable[int]) -> Mapping[TriggeredArrivals, int]:
+    """The actions of arrivals that follow cp.asyncs, among these: for each barrier in the order of the programs."""
+    found: dict[str, dict[TriggeredArrivals, None]] = {}
+    for operation in (node.operation for program in programs for node in program.nodes):
+        if (arrivals := effects_of(operation).triggers) is not None:
+            found.setdefault(arrivals.barrier, {})[arrivals] = None
+    actions: dict[str, list[int]] = {}
+    for index in agents:
+        actions.setdefault(machine.actions[index].object, []).append(index)
+    return {one: index for name, some in found.items() for one, index in zip(some, actions[name], strict=True)}
+
+
 class _Player:
     """Executes events on the Machine, and stops at the first violation of what is wanted, of what it may come to first,
     or of what halts.
@@ -143,6 +157,8 @@ class _Player:
             copy = machine.landing(machine.actions[index])
             if copy is not None:
                 self.landings.setdefault((copy.buffer, copy.barrier), []).append(index)
+        landing = {index for some in self.landings.values() for index in some}
+        self.triggered = _triggered(machine, self.programs, [one for one in self.agents if one not in landing])
         self.known: Known = {}
         self._want(wanted)
         self._look()
@@ -197,8 +213,11 @@ class _Player:
     def _land(self, event: RunEvent) -> None:
         """All pieces of the copy that a load has issued."""
         role, node, barrier, number = event
-        signals = self.plan.barriers[barrier].name
-        lands = effects_of(self.programs[~role].nodes[node].operation).lands
+        signals, effects = self.plan.barriers[barrier].name, effects_of(self.programs[~role].nodes[node].operation)
+        if effects.triggers is not None:
+            self._take_one([self.triggered[effects.triggers]])
+            return
+        lands = effects.lands
         copies = next(copies for copies, _ in lands if copies.barrier == signals)
         object = copies.write.object
         for _ in range(copies.pieces if number >= 0 else 1):

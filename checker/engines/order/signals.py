@@ -78,6 +78,17 @@ def may_signal(run: Progress, role: int, use: Use) -> None:
         _must_be_visible(run, role, number)
 
 
+def may_trigger(run: Progress, role: int, move: Move) -> bool:
+    """An arrival may follow from here on. Whether it may be made before anybody has seen the phase before complete."""
+    (number,) = move.things
+    barrier, use = run.state.barriers[number], run.plan.barriers[number]
+    known = _knowledge(run, role, number)
+    _must_know(run, role, number, known)
+    if use.name in run.plan.kernel.rules.unobserved or not barrier.first < barrier.stage == known:
+        return False
+    return not _observed(barrier, use, role, run.state.clock[role])
+
+
 def _thing(run: Progress, role: int) -> str:
     """What the role's operation is about."""
     return words_of(run.plan.moves[role][run.state.at[role]].node)[1]

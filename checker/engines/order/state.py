@@ -2,7 +2,8 @@
 
 A clock is a list with a component for each role (how many of its events are before), then one for each mbarrier and
 meeting (how many of its completions, inits and invals are before), then one for each role again: how many of its
-events are before a proxy fence that is before. A clock that is stored is never changed.
+events are before a proxy fence that is before (and, where arrivals follow cp.asyncs, one for each mbarrier: how many
+of its completions are before such a fence). A clock that is stored is never changed.
 """
 
 from __future__ import annotations
@@ -186,6 +187,13 @@ class Spans:
             if getattr(self, name) == NEVER:
                 setattr(self, name, event)
 
+    def made_by(self, event: int, *, write: bool) -> None:
+        """From here on a barrier tells whether the access is over: for its own part, it is made with this event."""
+        if write:
+            self.write, self.raw_write = event, -1
+        else:
+            self.read = event
+
     def copy(self) -> Spans:
         return Spans(
             self.write,
@@ -212,6 +220,19 @@ class Issued:
 
     def copy(self) -> Issued:
         return Issued(list(self.clocks), list(self.waited))
+
+
+class InFlight(NamedTuple):
+    """The last copy or cp.async that a barrier tells of: the stage in which it is counted, who has issued it and with
+    which event. copied: it is a cp.async, which an arrival follows; waited: the event with which its role has waited
+    for its group.
+    """
+
+    stage: int
+    role: int
+    event: int
+    copied: bool = False
+    waited: int = NEVER
 
 
 class MapWrite(NamedTuple):
@@ -256,7 +277,7 @@ class RunState:
     barriers: list[BarrierState]
     meetings: list[MeetingState]
     regions: list[dict[int, Spans]]
-    flights: list[dict[int, tuple[int, int, int]]]
+    flights: list[dict[int, InFlight]]
     content: dict[str, Hashable]
     raw: list[dict[int, None]]
     free: list[int]

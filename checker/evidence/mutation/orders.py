@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from sm90_verify.engines.order.landing import leave
 from sm90_verify.engines.order.plan import Move, has_cycle
-from sm90_verify.engines.order.planner import make_plan, refusal
+from sm90_verify.engines.order.planner import make_plan
+from sm90_verify.engines.order.refusals import refusal
 from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.order.state import NEVER, Clock
 from sm90_verify.evidence.mutation.behaviour import CONTENTS, FEWER, MORE, OTHER, SAME, shown_of
@@ -52,6 +53,8 @@ def runs_of(kernel: Kernel, trips: int) -> tuple[Run, ...] | None:
     if refusal(kernel.programs):
         return None
     plan = make_plan(kernel)
+    if plan.triggers:
+        return None
     if has_cycle(kernel.programs) or len(plan.decisions) > 1 or not all(one.loop for one in plan.decisions):
         return None
     found = []

@@ -91,10 +91,17 @@ class CopiedOut(NamedTuple):
     address: int
 
 
-class AsyncCopied(NamedTuple):
-    """cp.async of one or more lanes."""
+class LanesCopied(NamedTuple):
+    """cp.async. addresses: where each lane writes, -1 of those that do not take part. size: bytes of each."""
 
-    ranges: Ranges | None
+    addresses: tuple[int, ...]
+    size: int
+
+
+class AsyncCopied(NamedTuple):
+    """cp.async of lanes that do the same: all that they write."""
+
+    ranges: Ranges
 
 
 class Triggered(NamedTuple):
@@ -258,6 +265,7 @@ What: TypeAlias = (
     | Peeked
     | CopiedIn
     | CopiedOut
+    | LanesCopied
     | AsyncCopied
     | Triggered
     | StoredAsync

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sm90_verify.frontends.ptx.events import LaneEvent, LanesAccessed, LanesMet, Peeked, PeriodMarked, RegistersTouched
-from sm90_verify.frontends.ptx.footprints import Ranges, accessed, matrices, merged, of_lane
+from sm90_verify.frontends.ptx.events import (
+    LaneEvent,
+    LanesAccessed,
+    LanesCopied,
+    LanesMet,
+    Peeked,
+    PeriodMarked,
+    RegistersTouched,
+)
+from sm90_verify.frontends.ptx.footprints import Ranges, accessed, cp_async, matrices, merged, of_lane
 
 WHOLE_WARP = (1 << 32) - 1
 
@@ -25,6 +33,18 @@ def footprint_of(what: LanesAccessed, mask: int) -> Ranges | None:
     for lane in range(32):
         if mask >> lane & 1:
             found = of_lane(what.addresses, lane, what.matrices, transposed=what.transposed)
+            if found is None:
+                return None
+            pieces += found
+    return merged(pieces)
+
+
+def copied_by(what: LanesCopied, mask: int) -> Ranges | None:
+    """The bytes that cp.asyncs of lanes of a mask write; None if that is not known."""
+    pieces: list[tuple[int, int]] = []
+    for lane, at in enumerate(what.addresses):
+        if at >= 0 and mask >> lane & 1:
+            found = cp_async(at, what.size)
             if found is None:
                 return None
             pieces += found

@@ -9,8 +9,10 @@ from sm90_verify.frontends.ptx.beyond import beyond
 from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.events import (
     Accessed,
+    AsyncCopied,
     LaneEvent,
     LanesAccessed,
+    LanesCopied,
     Multiplied,
     Peeked,
     PeriodMarked,
@@ -20,7 +22,7 @@ from sm90_verify.frontends.ptx.events import (
 )
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
-from sm90_verify.frontends.ptx.lanes import WHOLE_WARP, Class, classes_of, footprint_of
+from sm90_verify.frontends.ptx.lanes import WHOLE_WARP, Class, classes_of, copied_by, footprint_of
 from sm90_verify.frontends.ptx.memory_map import MemoryMap, barriers_of, memory_map, ranges_of
 from sm90_verify.frontends.ptx.naming import Doing, names_of
 from sm90_verify.frontends.ptx.operands import Undetermined
@@ -164,6 +166,13 @@ class _Lift:
                 last = event.number
             elif isinstance(what, RegistersTouched):
                 yield event
+            elif isinstance(what, LanesCopied):
+                yield from self._accessed(found, last, one.mask)
+                found.clear()
+                copied = copied_by(what, one.mask)
+                if copied is None:
+                    raise unsure(self.code, event, "the bytes that it writes")
+                yield event._replace(what=AsyncCopied(copied))
             elif not isinstance(what, Peeked):
                 yield from self._accessed(found, last, one.mask)
                 found.clear()

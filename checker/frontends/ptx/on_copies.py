@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from sm90_verify.frontends.ptx import footprints
 from sm90_verify.frontends.ptx.events import (
-    AsyncCopied,
     BarrierAt,
     CopiedIn,
     CopiedOut,
+    LanesCopied,
     StoredAsync,
     Triggered,
 )
@@ -24,7 +24,7 @@ from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.frontends.ptx.tensor_map import MAP_BYTES, TensorMap, decode
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx import operations as op
-from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT
+from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT, WARP
 
 
 def on_cp(bound: Binding) -> Handler:
@@ -259,14 +259,12 @@ def _cp_async(bound: Binding) -> Handler:
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
         found = bound.reader.known(into(fragment), lanes, "the destination")
-        pieces: list[tuple[int, int]] | None = []
-        for at in [found] if isinstance(found, int) else found:
-            one = footprints.cp_async(at & OFFSET, length)
-            pieces = None if pieces is None or one is None else [*pieces, *one]
-        ranges = None if pieces is None else footprints.merged(pieces)
-        for start, stop in ranges or ():
-            warp.cta.memory.forget(start, stop - start)
-        bound.note(warp, fragment, lanes, AsyncCopied(ranges))
+        each_lane = [-1] * WARP
+        for place, index in enumerate(lanes):
+            at = (found if isinstance(found, int) else found[place]) & OFFSET
+            each_lane[fragment.lanes[index]] = at
+            warp.cta.memory.forget(at, length)
+        bound.note(warp, fragment, lanes, LanesCopied(tuple(each_lane), length))
         return True
 
     return run

@@ -22,6 +22,7 @@ from sm90_verify.frontends.ptx.events import (
     Invalidated,
     LaneEvent,
     LanesAccessed,
+    LanesCopied,
     LanesMet,
     LanesParted,
     MapFenced,
@@ -87,7 +88,7 @@ class PartWriter:
     def operations(self) -> Iterator[Step]:
         for event in self.part.events:
             if isinstance(event.what, AsyncCopied):
-                for copy in self._copied(event, event.what):
+                for copy in self._copied(event.what):
                     yield event.number, self._same(copy), 0
                 continue
             if isinstance(event.what, PeriodMarked):
@@ -99,10 +100,8 @@ class PartWriter:
             if operation is not None:
                 yield event.number, operation if isinstance(operation, op.Wait) else self._same(operation), distance
 
-    def _copied(self, event: LaneEvent, what: AsyncCopied) -> Iterator[op.Operation]:
+    def _copied(self, what: AsyncCopied) -> Iterator[op.Operation]:
         """cp.async: an operation for each piece."""
-        if what.ranges is None:
-            raise self.unsure(event, "the bytes that it writes")
         for access in self.map.pieces(self.rank, what.ranges, write=True, asynchronous=False):
             yield op.CpAsync(access, None)
 
@@ -184,7 +183,7 @@ class PartWriter:
                 return op.Griddepcontrol(kind), 0
             case Accessed():
                 return self._touch(what), 0
-            case MapFenced() | Peeked() | LanesAccessed() | AsyncCopied() | PeriodMarked():
+            case MapFenced() | Peeked() | LanesAccessed() | LanesCopied() | AsyncCopied() | PeriodMarked():
                 return None, 0
             case _:
                 assert_never(what)

@@ -1,0 +1,86 @@
+"""Arrivals that follow cp.asyncs of themselves (cp.async.mbarrier.arrive.noinc, PTX ISA 9.7.13.15.15).
+
+Such an arrival is a contribution that nothing but its issue is before, as landing bytes are. The cp.asyncs before it
+are over for whoever knows the phase that counts it, or one that counts a later arrival of the same threads, or their
+own wait for the group. A proxy fence covers what they wrote if it comes after one of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sm90_verify.engines.order import phases, signals
+from sm90_verify.engines.order.plan import Move
+from sm90_verify.engines.order.progress import Progress
+from sm90_verify.engines.order.state import NEVER, InFlight
+from sm90_verify.spec.ptx.numbers import apply
+
+Flights = dict[int, InFlight]
+"""By barrier, the last copies of some bytes of which it tells."""
+
+
+def arrive(run: Progress, role: int, move: Move, *, observe: bool) -> None:
+    """The arrivals that the last event of the role triggers, in this run at once. observe: nobody may have seen the
+    phase before complete.
+    """
+    (number,), state = move.things, run.state
+    barrier, use = state.barriers[number], run.plan.barriers[number]
+    event, node, clock = state.done[role] - 1, state.log[-1][1], run.now(role)
+    _tracked(run, role, move, number, event)
+    assert move.operation is not None
+    applied = apply(barrier.parts, move.operation, observe)
+    for property, because in applied.violates:
+        happened = property != "unobserved-phase"
+        reached = signals.within(run, role, number) if happened else clock
+        run.fail(property, f"{use.name}: {because}", use.name, reached, (~role, node), happened=happened)
+    if run.halted:
+        return
+    barrier.copies = True
+    state.log.append((~role, node, number, barrier.stage))
+    phases.follow(run, number, applied, role, event, clock)
+
+
+def _tracked(run: Progress, role: int, move: Move, number: int, event: int) -> None:
+    """From here on the barrier tells of the role's cp.asyncs."""
+    state, stage = run.state, run.state.barriers[number].stage
+    for region, write in move.tracks:
+        state.regions[region][role].made_by(event, write=write)
+        flights = state.flights[region]
+        for other, _ in list(of_role(flights, role)):
+            del flights[other]
+        flights[number] = InFlight(stage, role, event, copied=True)
+    for region in move.also:
+        flights = state.flights[region]
+        _, known = next(iter(of_role(flights, role)))
+        flights[number] = known._replace(stage=stage)
+
+
+def waited(run: Progress, role: int, move: Move, event: int) -> None:
+    """The role has waited for the group of cp.asyncs that an arrival follows."""
+    for region in move.awaited:
+        flights = run.state.flights[region]
+        for barrier, one in list(of_role(flights, role)):
+            if one.waited == NEVER:
+                flights[barrier] = one._replace(waited=event)
+
+
+def of_role(flights: Flights, role: int) -> Iterable[tuple[int, InFlight]]:
+    """The cp.asyncs of a role among them, each with the barrier."""
+    return ((barrier, one) for barrier, one in flights.items() if one.copied and one.role == role)
+
+
+def is_over(run: Progress, role: int, flights: Flights, issuer: int) -> bool:
+    """The role knows that the cp.asyncs of another one are over, or its own."""
+    clock, known = run.state.clock[role], run.now(role)[issuer]
+    return any(
+        clock[run.roles + barrier] > one.stage or known > one.waited for barrier, one in of_role(flights, issuer)
+    )
+
+
+def is_fenced(run: Progress, role: int, flights: Flights, issuer: int) -> bool:
+    """A proxy fence comes after the cp.asyncs, and before what the role does next."""
+    clock, plan = run.state.clock[role], run.plan
+    return any(
+        clock[plan.fenced_stage(barrier)] > one.stage or clock[plan.fenced + issuer] > one.waited
+        for barrier, one in of_role(flights, issuer)
+    )
