@@ -173,7 +173,7 @@ def test_only_what_the_moment_decides_and_weaker_orders_are_refused():
     reasons = {said_of(pipeline).why for pipeline in cases if refused(pipeline)}
     known = (
         r"control flow depends on (the value of |what is found in |the answer of (try|test)_wait on )|"
-        r"an operation orders less |arrivals that follow cp.asyncs|st.async |red.async "
+        r"an operation orders less |cp.async.mbarrier.arrive without |st.async |red.async "
     )
     assert reasons and not [reason for reason in reasons if not re.match(known, reason)]
 

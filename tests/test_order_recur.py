@@ -7,7 +7,7 @@ import pytest
 from sm90_verify.engines.order.planner import make_plan
 from sm90_verify.engines.order.recur import situation
 from sm90_verify.engines.order.run import Run
-from sm90_verify.engines.order.state import NEVER, Contribution, Spans
+from sm90_verify.engines.order.state import NEVER, Contribution, InFlight, Spans
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace
@@ -130,7 +130,7 @@ def filled(run, value):
 
 def landed(run, stage):
     """A copy whose bytes are counted in that phase, of which role 0 knows the first alone."""
-    run.state.flights[0] = {0: (stage, 1, 0)}
+    run.state.flights[0] = {0: InFlight(stage, 1, 0)}
 
 
 def content(run, tag):

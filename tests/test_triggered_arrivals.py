@@ -6,7 +6,7 @@ import pytest
 from findings import violated
 
 from sm90_verify import Pipeline, SpecError, barrier, check, role, tile
-from sm90_verify.result import UNDETERMINED
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.language.walk import trace
 from sm90_verify.spec.model.annotate import annotate
 from sm90_verify.spec.ptx import operations as op
@@ -76,9 +76,11 @@ class Does(Pipeline):
 
 
 def found(pipeline: Pipeline) -> set[str]:
-    """What is violated, the same by reduced search and by unreduced."""
+    """What is violated, the same by reduced search and by unreduced; and order does not say otherwise."""
     by_search = violated(pipeline)
     assert set(violated(pipeline, reduced=False)) == set(by_search)
+    for one in check(pipeline, engine="order").findings:
+        assert one.verdict == UNDETERMINED or (one.verdict == VIOLATED) == (one.id in by_search), one
     return set(by_search)
 
 
@@ -125,7 +127,10 @@ def found(pipeline: Pipeline) -> set[str]:
     ],
 )
 def test_cp_async_arrive(does: str, reader: str, count: int, properties: set[str]) -> None:
-    assert found(Does(does=does, reader=reader, count=count)) == properties
+    pipeline = Does(does=does, reader=reader, count=count)
+    assert found(pipeline) == properties
+    if not properties and "i" not in does:
+        assert check(pipeline, engine="order").verdict == PROVED
 
 
 @pytest.mark.parametrize(("does", "count"), [("ari", 32), ("anr", 32)])
@@ -134,10 +139,22 @@ def test_a_phase_that_nobody_has_seen(does: str, count: int) -> None:
     assert [one.property for one in result.noted] == ["unobserved-phase"]
 
 
+class Ended(Pipeline):
+    full = barrier(arrivals=32)
+
+    @role(warps=1)
+    def one(self, me):
+        yield self.full.cp_async_arrive(me.threads, noinc=True)
+        yield self.full.wait(0)
+        yield self.full.inval()
+
+
 @pytest.mark.parametrize(
     ("pipeline", "engine", "why"),
     [
-        (Does(does="an", reader="wa"), "order", "arrivals that follow cp.asyncs come at any time"),
+        (Does(does="air", reader="wa"), "order", "cp.async.mbarrier.arrive without .noinc raises"),
+        (Does(does="an", reader="wfm", strict=True), "order", "with strict, fences after the cp.asyncs to a are not"),
+        (Ended(), "order", "may come after the inval of its barrier"),
         (Does(does="nnnn", reader="", count=128), "search", "3 or more arrivals"),
     ],
 )
@@ -148,8 +165,13 @@ def test_what_is_not_decided_is_said(pipeline: Pipeline, engine: str, why: str) 
 
 
 class Ring(Pipeline):
+    """reads: the consumer; else it multiplies, behind a fence, or before it. stages of a are freed at once, or late."""
+
     stages = 2
     waits = True
+    reads = True
+    fence = "after"
+    settles = True
     full = barrier(arrivals=32)
     empty = barrier(arrivals=128)
     a = tile(bytes=1024)
@@ -163,18 +185,48 @@ class Ring(Pipeline):
 
     @role(warpgroups=1)
     def consumer(self, at, me):
+        if self.fence == "before":
+            yield self.fence_proxy_async()
         yield self.full[at].wait(at.phase)
-        yield self.a[at].read()
+        if self.fence == "after":
+            yield self.fence_proxy_async()
+        if self.reads:
+            yield self.a[at].read()
+        else:
+            yield self.a[at].mma()
+            yield self.mma_wait(0 if self.settles else 1)
         yield self.empty[at].arrive(me.threads)
 
 
+@pytest.mark.parametrize("reads", [True, False])
 @pytest.mark.parametrize("stages", [1, 2, 3])
-def test_a_ring_of_cp_asyncs_is_proved_for_every_trip_count(stages: int) -> None:
-    assert found(Ring(stages=stages)) == set()
+def test_a_ring_of_cp_asyncs_is_proved_for_every_trip_count(stages: int, reads: bool) -> None:
+    ring = Ring(stages=stages, reads=reads)
+    assert found(ring) == set()
+    assert check(ring, engine="order").verdict == PROVED
+    assert check(ring, engine="order").scope["trips"] == "all"
 
 
-def test_a_ring_without_an_empty_barrier_is_a_race() -> None:
-    assert "race" in found(Ring(waits=False, trips=3))
+@pytest.mark.parametrize(
+    ("wrong", "property"),
+    [
+        ({"waits": False}, "race"),
+        ({"reads": False, "fence": "before"}, "missing-fence"),
+        ({"reads": False, "fence": ""}, "missing-fence"),
+        ({"reads": False, "settles": False}, "race"),
+    ],
+)
+def test_a_wrong_ring_is_violated_by_both_engines(wrong: dict[str, object], property: str) -> None:
+    for engine in ("search", "order"):
+        verdicts = {one.id: one.verdict for one in check(Ring(trips=4, **wrong), engine=engine).findings}
+        assert verdicts[property] == VIOLATED, engine
+    everywhere = {one.id: one.verdict for one in check(Ring(**wrong), engine="order").findings}
+    assert everywhere[property] == VIOLATED
+
+
+def test_a_thread_that_waits_itself_tells_others_too() -> None:
+    assert check(Does(does="acn0r", reader="wa", count=64), engine="order").verdict == PROVED
+    assert check(Does(does="acnN0r", reader="va"), engine="order").verdict != PROVED  # r is one too many
 
 
 def test_what_it_tracks_follows_from_the_program() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sm90_verify.engines.order.plan import Move, Plan, has_cycle
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import Clock, join
+from sm90_verify.engines.order.state import NEVER, Clock, join
 from sm90_verify.spec.model.flow import waits_for_a_grid
 
 
@@ -40,6 +40,10 @@ def role_ends(run: Progress, role: int) -> None:
         for other, spans in region.items():
             if other in before:
                 spans.close(run.state.done[other] - 1)
+    for flights in run.state.flights:
+        for barrier, one in list(flights.items()):
+            if one.copied and one.role in before and one.waited == NEVER:
+                flights[barrier] = one._replace(waited=run.state.done[one.role] - 1)
 
 
 def unsure(run: Progress) -> str:
