@@ -30,6 +30,27 @@ class Two(Pipeline):
         yield self.named_sync(1, 64)
 
 
+class Copying(Pipeline):
+    """What one role copies the other one may read, and multiply."""
+
+    p = barrier(arrivals=32)
+    a = tile(bytes=64)
+
+    @role(warps=1)
+    def copies(self):
+        yield self.a.cp_async()
+        yield self.p.cp_async_arrive(32, noinc=True)
+        yield self.p.wait(1)
+
+    @role(warpgroups=1)
+    def reads(self):
+        yield self.p.wait(0)
+        yield self.p.wait(1)
+        yield self.fence_proxy_async()
+        yield self.a.mma()
+        yield self.mma_wait(0)
+
+
 class Chooses(Pipeline):
     """One of two roles falls behind by two choices; what it does then depends on both. The third one never asks."""
 
@@ -63,11 +84,11 @@ def at_rest(pipeline):
     return run
 
 
-def same(change, one, other):
+def same(change, one, other, pipeline=None):
     """Whether a run is in the same situation after either of two changes."""
     situations = []
     for values in (one, other):
-        run = at_rest(Two())
+        run = at_rest(pipeline or Two())
         change(run, *values)
         situations.append(situation(run))
     return situations[0] == situations[1]
@@ -173,6 +194,31 @@ def content(run, tag):
 )
 def test_what_makes_a_situation_another(change, one, other, alike):
     assert same(change, one, other) == alike
+
+
+def copied(run, stage, event, known, fenced):
+    """A cp.async that is counted in that stage, and that its role has waited for with an event. Role 1 knows so many
+    events of it, and so many phases that a fence is behind.
+    """
+    number = next(number for number, near in enumerate(run.plan.near) if near)
+    run.state.flights[number] = {0: InFlight(stage, 0, 1, True, event)}
+    clock(run, 1, 0, known)
+    clock(run, 1, run.plan.fenced_stage(0), fenced)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ((1, 5, 5, 0), (1, 5, 6, 0), False),  # it has been waited for, and that is known
+        ((1, 5, 6, 0), (1, 5, 7, 0), True),
+        ((1, 5, 5, 0), (1, NEVER, 5, 0), False),
+        ((0, NEVER, 5, 0), (0, NEVER, 5, 1), False),  # a fence is behind the phase
+        ((0, NEVER, 5, 1), (0, NEVER, 6, 2), True),
+        ((0, NEVER, 5, 0), (1, NEVER, 5, 0), False),
+    ],
+)
+def test_what_is_known_of_a_cp_async(one, other, alike):
+    assert same(copied, one, other, Copying()) == alike
 
 
 def decided(*kinds, trips=(1,)):
