@@ -114,7 +114,7 @@ def found(pipeline: Pipeline) -> set[str]:
         ("acn0A", "w", 32, set()),
         ("acn0A", "wa", 32, set()),
         ("ana", "w", 32, {"race"}),
-        ("acn0aN", "wa", 32, {"race", "stale-read"}),  # of the second copy the other barrier tells
+        ("acn0aN", "wa", 32, {"race"}),  # of the second copy the other barrier tells
         ("acn0aN", "va", 32, set()),
         # it goes through the generic proxy
         ("an", "wm", 32, {"missing-fence"}),
