@@ -116,6 +116,7 @@ def found(pipeline: Pipeline) -> set[str]:
         ("ana", "w", 32, {"race"}),
         ("acn0aN", "wa", 32, {"race"}),  # of the second copy the other barrier tells
         ("acn0aN", "va", 32, set()),
+        ("acn0aNr", "wa", 64, {"race"}),
         # it goes through the generic proxy
         ("an", "wm", 32, {"missing-fence"}),
         ("an", "wfm", 32, set()),
