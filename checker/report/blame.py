@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from sm90_verify.report.causes import beside, cause, short_init
 from sm90_verify.report.handed_on import WIDER, lost_at
 from sm90_verify.result import Blocked, Trace, TraceStep
 
@@ -13,7 +14,12 @@ LONG = 100
 
 
 def to_blame(trace: Trace) -> Blocked | TraceStep | None:
-    """What a report points at: where a role is stuck, or the step to blame; None if there is neither."""
+    """What a report points at: the init of a barrier that expects more arrivals than there are, where a role is stuck,
+    or the step to blame; None if there is none of these.
+    """
+    short = short_init(trace)
+    if short is not None:
+        return short[0]
     stuck = next((entry for entry in trace.blocked if entry.to_blame and entry.line), None)
     if stuck is not None:
         return stuck
@@ -22,12 +28,35 @@ def to_blame(trace: Trace) -> Blocked | TraceStep | None:
     return None if guilty is None else told.steps[guilty]
 
 
+def shown_beside(trace: Trace) -> tuple[tuple[Blocked | TraceStep, str], ...]:
+    """What a report shows beside what is to blame, and what that is; nothing that stands at the same line."""
+    first, short = to_blame(trace), short_init(trace)
+    if short is not None:
+        return ((short[1], "who waits for more"),)
+    if first is None or trace.blocked:
+        return ()
+    told = replace(trace, steps=(*trace.steps, *trace.next))
+    found: dict[tuple[str, int], tuple[TraceStep, str]] = {}
+    for at, why in beside(told, guilty_step(told), _accesses(told)):
+        step = told.steps[at]
+        if (step.file, step.line) != (first.file, first.line):
+            found.setdefault((step.file, step.line), (step, why))
+    return tuple(found.values())
+
+
+def _accesses(trace: Trace) -> list[int]:
+    """The two of a race: the last step, and the other one, which is the last that was taken if more is to come."""
+    last = len(trace.steps) - 1
+    other = last - len(trace.next) if trace.next else _other_access(trace)
+    return [at for at in (other, last) if at is not None and at >= 0]
+
+
 def guilty_step(trace: Trace) -> int | None:
-    """The step to blame: for two accesses that are not ordered, the signal by which a role gave the bytes away too
-    early, what acquires nothing or has too narrow a scope, or the wait for another slot than the one that is accessed;
-    for a wait that is lapped, the step that laps it; for bytes that are over at the end, the step that last changed how
-    many are missing; otherwise the last step, which may be one that nobody has taken yet. None for an empty trace. The
-    trace's steps are followed by its next.
+    """The step to blame: what `causes.cause` finds; for two accesses that are not ordered, the signal by which a role
+    gave the bytes away too early, what acquires nothing or has too narrow a scope, or the wait for another slot than
+    the one that is accessed; for a wait that is lapped, the step that laps it; for bytes that are over at the end, the
+    step that last changed how many are missing; otherwise the last step, which may be one that nobody has taken yet.
+    None for an empty trace. The trace's steps are followed by its next.
     """
     if not trace.steps:
         return None
@@ -35,6 +64,9 @@ def guilty_step(trace: Trace) -> int | None:
     if trace.blocked:
         mine = [i for i, step in enumerate(trace.steps) if step.role == trace.blocked[0].role and step.kind != "loop"]
         return mine[-1] if mine else last
+    caused = cause(trace)
+    if caused is not None:
+        return caused
     if trace.property == "phase-lapped":
         taken = last - len(trace.next)
         return taken if taken >= 0 and trace.steps[taken].kind in ("signals", "lands") else last
@@ -144,7 +176,8 @@ def that_matter(trace: Trace) -> tuple[int, ...]:
     if not trace.steps:
         return ()
     last = len(trace.steps) - 1
-    always = {last, guilty_step(trace), _last_wait(trace, trace.steps[last].role, last)}
+    others = {at for at, _ in beside(trace, None, _accesses(trace))}
+    always = {last, guilty_step(trace), *others, _last_wait(trace, trace.steps[last].role, last)}
     objects = [_objects(step) for step in trace.steps]
     waited = {entry.waits_for for entry in trace.blocked}
     bases = {base for base, _ in objects[last]}

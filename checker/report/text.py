@@ -196,9 +196,10 @@ def _redundant(one: LeftOut) -> list[str]:
 
 
 def _excerpt(section: Excerpt) -> list[str]:
-    lines = [f"  --> {_short(section.file)}:{section.line}", "     |"]
+    place = f"{_short(section.file)}:{section.line}"
+    lines = [f"  and {place}: {section.beside}" if section.beside else f"  --> {place}", "     |"]
     for line in section.lines:
-        mark = ">" if line.number == section.line else " "
+        mark = ">" if line.number == section.line and not section.beside else " "
         when = f"step {line.step}" if line.step else ""
         lines.append(f"{mark}{line.number:4d}| {line.text[:76]:<76} {when}".rstrip())
     places = [f"     {'      ' if number else '= from'} {_short(one)}" for number, one in enumerate(section.origin)]
