@@ -117,7 +117,7 @@ class Finding:
 @dataclass(frozen=True)
 class Note:
     """Something that the ISA rules out, and that goes well on hardware all the same: what would violate `property` if
-    the model were strict. because: one sentence; role, file, line: who does it where.
+    the model were strict. because: one sentence; role, file, line: who does it where; origin: as of a TraceStep.
     """
 
     property: str
@@ -125,6 +125,7 @@ class Note:
     role: str
     file: str
     line: int
+    origin: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

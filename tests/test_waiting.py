@@ -99,7 +99,7 @@ class Ends(Pipeline):
     ],
 )
 def test_where_a_role_is_that_has_not_arrived(how, why):
-    places = {"skips": "wait(0)  # skips", "meets": "yield self.named_sync"}
+    places = {"skips": "yield self.other.wait(0)  # skips", "meets": "yield self.named_sync"}
     line = line_of(Ends, places.get(how, "yield self.other.wait"))
     assert told(Ends(how=how))["first"] == "32 of 40 arrivals (32 from first)" + why.format(line)
 

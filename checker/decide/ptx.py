@@ -13,6 +13,7 @@ from typing import Unpack
 
 from sm90_verify.decide.cases import Asked, AskedOptions, LaunchCase, of_case, together
 from sm90_verify.decide.larger import Larger
+from sm90_verify.decide.origins import Origins
 from sm90_verify.decide.redundant import in_flight_at_exit, redundant
 from sm90_verify.decide.sweep import read_sweep
 from sm90_verify.decide.sweep import sweep as sweep_over
@@ -77,6 +78,7 @@ def check_ptx(
             result = larger.result(os.path.basename(module.path))
         else:
             result = sweep_over(told, swept, of_one)
+    result = Origins(function, module.path).result(result)
     return replace(result, notes=(*said, *result.notes))
 
 
@@ -115,7 +117,7 @@ def decided(
         result = Result("ptx", name, {}, asked.engine, findings)
         notes: tuple[str, ...] = ()
     else:
-        result = with_origins(together(results), function)
+        result = together(results)
         if table:
             result = replace(result, table=kernel_table(kernels[0], cases[0].execution.addresses.dynamic))
         if redundancy and result.verdict == PROVED:
@@ -173,24 +175,6 @@ def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[
         for one in per_case[0]
         if (one.line, one.what) in common
     )
-
-
-def with_origins(result: Result, function: Function) -> Result:
-    """The result with the lines of the program that the PTX was made from, where it says them (.loc)."""
-    places = {one.line: one.place for one in reversed(function.code) if one.place is not None}
-    said = {line: tuple(f"{one.file}:{one.line}" for one in place.chain) for line, place in places.items()}
-    findings = []
-    for finding in result.findings:
-        trace = finding.trace
-        if trace is not None:
-            trace = replace(
-                trace,
-                steps=tuple(replace(step, origin=said.get(step.line, ())) for step in trace.steps),
-                next=tuple(replace(step, origin=said.get(step.line, ())) for step in trace.next),
-                blocked=tuple(replace(entry, origin=said.get(entry.line, ())) for entry in trace.blocked),
-            )
-        findings.append(replace(finding, trace=trace))
-    return replace(result, findings=tuple(findings))
 
 
 def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effort) -> list[LaunchCase]:
