@@ -46,7 +46,7 @@ def test_what_is_redundant(tmp_path):
     assert result.verdict == PROVED
     assert [two - one for one, two in named(render(result).partition("\nredundant")[2])] == [100]
     (told,) = to_object(result)["redundant"]
-    assert told["origin"] == [f"/src/kernel.cu:{told['line'] + 100}"]
+    assert list(told["origin"]) == [f"/src/kernel.cu:{told['line'] + 100}"]
 
 
 @pytest.mark.parametrize("known", [True, False])
