@@ -64,7 +64,7 @@ def _named(bound: Binding) -> Handler:
         state = warp.cta.named.setdefault(number, ThreadsMet())
         if fragment.entered < 0:
             state.arrived += WARP
-            bound.note(warp, fragment, lanes, NamedMet(number, count if count != everybody else 0, blocks))
+            bound.note(warp, fragment, lanes, NamedMet(number, count, blocks))
             fragment.entered = state.number
         exited = 0 if count else everybody - warp.cta.threads
         if fragment.entered == state.number and state.arrived + exited >= (count or everybody):
