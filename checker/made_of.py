@@ -62,11 +62,17 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class KernelTable:
-    """What a kernel is made of."""
+    """What a CTA of a kernel is made of. base: the shared::cta address that the others count from. block: the CTA in
+    the grid; alike: CTAs with the same rings. others: the tables of CTAs that have others.
+    """
 
     rings: tuple[RingRow, ...]
     roles: tuple[WarpsRow, ...]
     buffers: tuple[BufferRow, ...]
+    base: int = 0
+    block: tuple[int, int, int] = (0, 0, 0)
+    alike: tuple[tuple[int, int, int], ...] = ()
+    others: tuple[KernelTable, ...] = ()
 
 
 def compiled_from(origin: tuple[str, ...]) -> str:

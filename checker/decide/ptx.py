@@ -31,8 +31,8 @@ from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed
-from sm90_verify.frontends.ptx.table import kernel_table
-from sm90_verify.made_of import LeftOut
+from sm90_verify.frontends.ptx.table import kernel_tables
+from sm90_verify.made_of import KernelTable, LeftOut
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, Finding, Result
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.kernel import Kernel
@@ -119,7 +119,7 @@ def decided(
     else:
         result = together(results)
         if table:
-            result = replace(result, table=kernel_table(kernels[0], cases[0].execution.addresses.dynamic))
+            result = replace(result, table=_table(cases, kernels))
         if redundancy and result.verdict == PROVED:
             result = replace(result, redundant=_left_out(kernels, asked, effort))
         notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)), *in_flight_at_exit(kernels))
@@ -152,6 +152,11 @@ def _write(path: str, cases: Sequence[LaunchCase], kernels: Sequence[Kernel], la
         effort.tick("writing", "sentences", left, None)
 
     write_whole(path, specification(kernels, kernels[0].name, about, tick).encode())
+
+
+def _table(cases: Sequence[LaunchCase], kernels: Sequence[Kernel]) -> KernelTable:
+    each = ((kernel, case.first) for case, kernel in zip(cases, kernels, strict=True))
+    return kernel_tables(each, cases[0].execution.addresses.dynamic)
 
 
 def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[LeftOut, ...]:
