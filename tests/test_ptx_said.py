@@ -161,3 +161,35 @@ def test_what_can_be_left_out_is_said(tmp_path):
     assert [(one.what, one.together) for one in found] == [("wait parity 0", True), ("wait parity 0", False)]
     assert asked(tmp_path, handoff(), launch(64), redundancy=True).redundant == ()
     assert asked(tmp_path, handoff(waits=""), launch(64), redundancy=True).redundant is None
+
+
+EXITED_LANES = """
+	mov.u32 %r0, %tid.x;
+	setp.ge.u32 %p0, %r0, 16;
+	@%p0 bra DONE;
+	bar.warp.sync {mask};
+DONE:
+"""
+
+
+@pytest.mark.parametrize(("mask", "noted"), [("0xffffffff", True), ("0xffff", False)])
+def test_a_membermask_with_lanes_that_have_exited_is_noted(tmp_path, mask, noted):
+    result = asked(tmp_path, kernel(EXITED_LANES.format(mask=mask)), launch(32))
+    assert result.verdict == PROVED
+    line = "assumed: line 16: lanes in its membermask that have exited need not come to it"
+    assert result.notes == ((line,) if noted else ())
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        "fence.proxy.tensormap::generic.release.gpu;",
+        "fence.proxy.tensormap::generic.acquire.gpu [%d0], 128;",
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d0], [%r1], 128;",
+    ],
+)
+def test_the_proxy_of_tensor_maps_is_noted(tmp_path, one):
+    result = asked(tmp_path, kernel(f"mov.u32 %r1, smem;\nmov.u64 %d0, 0x400000000000;\n{one}"), launch(32))
+    assert result.verdict == PROVED
+    (note,) = result.notes
+    assert note.startswith("assumed: line 14: who changes a tensor map releases it") and "not looked at" in note
