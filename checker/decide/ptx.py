@@ -134,16 +134,21 @@ def decided(
 
 
 def _write(path: str, cases: Sequence[LaunchCase], kernels: Sequence[Kernel], launch: Launch, effort: Effort) -> None:
-    """Writes the cases as specifications. Raises SpecError where a kernel cannot go on: what it does is not known."""
+    """Writes the cases as specifications, but for clusters that do nothing which is followed. Raises SpecError where a
+    kernel cannot go on, since what it does is not known, and where nothing is left to write.
+    """
     for case in cases:
         if case.execution.parted:
             raise SpecError("threads do not execute together what they must, so there is no whole kernel to write")
         if case.execution.stuck is not None:
             raise SpecError("the kernel cannot go on here, so there is no whole of it to write", case.execution.stuck)
+    doing = [kernel for kernel in kernels if kernel.programs]
+    if not doing:
+        raise SpecError("--emit: the kernel neither synchronises nor accesses shared memory: there is nothing to write")
     shapes = ", ".join(f"{name} {shape}" for name, shape in _parameters(launch).items())
     about = [
-        f"What {launch.kernel} does in one launch ({shapes}), as it was executed. Numbers behind # are lines of the "
-        "PTX; loops are those of this launch.",
+        f"What {launch.kernel or 'the kernel'} does in one launch ({shapes}), as it was executed. Numbers "
+        "behind # are lines of the PTX; loops are those of this launch.",
         *_counted(cases, launch),
         *(_said(one) for one in _assumed(cases)),
     ]
@@ -151,7 +156,7 @@ def _write(path: str, cases: Sequence[LaunchCase], kernels: Sequence[Kernel], la
     def tick(left: int) -> None:
         effort.tick("writing", "sentences", left, None)
 
-    write_whole(path, specification(kernels, kernels[0].name, about, tick).encode())
+    write_whole(path, specification(doing, doing[0].name, about, tick).encode())
 
 
 def _table(cases: Sequence[LaunchCase], kernels: Sequence[Kernel]) -> KernelTable:
