@@ -8,7 +8,9 @@ import pytest
 from ptx_text import asked, kernel, launch, wait
 from test_ptx import handoff
 
+from sm90_verify.report.blame import MOST_ROWS, that_matter
 from sm90_verify.report.text import render
+from sm90_verify.result import Trace, TraceStep
 
 EXITS = """
 	mov.u32 %r0, %tid.x;
@@ -76,11 +78,15 @@ def shown(tmp_path, text: str, given) -> tuple[str, list[str], list[str]]:
     """The property, the text of the line that is marked, and those beside it."""
     told = render(asked(tmp_path, text, given))
     (marked,) = re.findall(r"^> *\d+\|\s*(.*?);", told, re.MULTILINE)
-    beside = re.findall(r"^  and \S+k\.ptx:(\d+): (.*)$", told, re.MULTILINE)
+    beside = re.findall(r"^  and \S+k\.ptx:(\d+):((?:.|\n)*?)\n     \|", told, re.MULTILINE)
     lines = text.split("\n")
     found = re.match(r"error\[(.*?)\]", told)
     assert found is not None
-    return found[1], [marked], [f"{lines[int(line) - 1].strip().strip(';')}: {why}" for line, why in beside]
+    return (
+        found[1],
+        [marked],
+        [f"{lines[int(line) - 1].strip().strip(';')}: {' '.join(why.split())}" for line, why in beside],
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,3 +152,31 @@ def test_an_init_is_not_blamed_where_somebody_has_not_arrived(tmp_path):
     text = handoff(arrives="@%p0 mbarrier.arrive.shared::cta.b64 _, [%r1];")
     property, marked, _ = shown(tmp_path, text, launch(64))
     assert (property, marked) == ("deadlock", ["mbarrier.try_wait.parity.shared::cta.b64 done, [%r1], 0"])
+
+
+def step(role: str, op: str, *things: str, kind="other") -> TraceStep:
+    return TraceStep(role, op, ",".join(things), "k.ptx", 1, kind=kind, things=things)
+
+
+def test_of_a_long_way_what_concerns_the_accesses_is_shown():
+    """The write of the one, its signal to others, and the wait and the read of the other; not what others do."""
+    noise = [step("c", "read", "out"), step("a", "lanes meet", "warp"), step("a", "leave lanes meet", "warp")]
+    steps = [
+        step("a", "init 1", "bar"),
+        step("a", "write", "x"),
+        *(100 * noise),
+        step("a", "arrive", "bar", kind="signals"),
+        *(100 * noise),
+        step("b", "wait parity 0", "bar", kind="waits"),
+        step("b", "read", "x"),
+    ]
+    trace = Trace("race", "nothing orders the read of x by b after the write of x by a", tuple(steps))
+    assert [steps[at].op for at in that_matter(trace)] == ["init 1", "write", "arrive", "wait parity 0", "read"]
+
+
+def test_of_a_way_that_is_longer_still_the_end_is_shown_and_the_access():
+    waits = [step("b", "wait parity 0", "bar", kind="waits"), step("a", "arrive", "bar", kind="signals")]
+    steps = [step("a", "write", "x"), step("a", "arrive", "bar", kind="signals"), *(50 * waits), step("b", "read", "x")]
+    trace = Trace("race", "nothing orders the read of x by b after the write of x by a", tuple(steps))
+    found = that_matter(trace)
+    assert found[:2] == (0, 1) and found[2:] == tuple(range(len(steps) - MOST_ROWS, len(steps)))

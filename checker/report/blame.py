@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 
 from sm90_verify.report.causes import beside, cause, short_init
@@ -11,6 +12,11 @@ from sm90_verify.result import Blocked, Trace, TraceStep
 
 LONG = 100
 """Steps of a deadlock from which on only those matter that are on what somebody waits for."""
+MOST_ROWS = 36
+"""Steps that are shown, unless all are asked for."""
+MEETS = re.compile(r"bar\.(sync|arrive)|__syncthreads|__syncwarp|barrier\.cluster\.arrive")
+WITHIN_WARP = re.compile(r"(leave )?lanes meet|leave ")
+"""What only says that lanes or warps go on."""
 
 
 def to_blame(trace: Trace) -> Blocked | TraceStep | None:
@@ -84,8 +90,10 @@ def guilty_step(trace: Trace) -> int | None:
             return near
         if other is not None:
             given = _signals_of(trace, trace.steps[other].role, other + 1, last)
-            if given:
-                return next((one for one in given if _waited_for(trace, one)), given[0])
+            met = _signals_of(trace, trace.steps[other].role, other + 1, last, meetings=True)
+            looked = [one for one in sorted((*given, *met)) if _waited_for(trace, one)]
+            if looked or given:
+                return (looked or given)[0]
             early = _signals_of(
                 trace, trace.steps[last].role, _last_wait(trace, trace.steps[last].role, last) + 1, other
             )
@@ -105,13 +113,12 @@ def _too_near(trace: Trace, other: int | None) -> int | None:
     return None if other is None else lost_at(trace.steps, other)
 
 
-def _signals_of(trace: Trace, role: str, start: int, stop: int) -> list[int]:
-    """The steps from start to stop by which a role lets others go on."""
-    return [
-        index
-        for index in range(start, stop)
-        if trace.steps[index].role == role and trace.steps[index].kind == "signals"
-    ]
+def _signals_of(trace: Trace, role: str, start: int, stop: int, *, meetings: bool = False) -> list[int]:
+    """The steps from start to stop by which a role lets others go on; or those at which it meets them."""
+    mine = (index for index in range(start, stop) if trace.steps[index].role == role)
+    if meetings:
+        return [index for index in mine if MEETS.match(trace.steps[index].op)]
+    return [index for index in mine if trace.steps[index].kind == "signals"]
 
 
 def _waited_for(trace: Trace, signal: int) -> bool:
@@ -169,9 +176,11 @@ def _other_access(trace: Trace) -> int | None:
     return None
 
 
-def that_matter(trace: Trace) -> tuple[int, ...]:
-    """The steps that matter: not the decisions of trip-count loops, and not the same things in another stage than the
-    one to blame. Of a long way to a deadlock, those on what is waited for in the end.
+def that_matter(trace: Trace, most: int = MOST_ROWS) -> tuple[int, ...]:
+    """The steps that matter, about as many as `most` and the last of them: not the decisions of trip-count loops, not
+    how lanes of a warp meet, and not the same things in another stage than the one to blame. Of a long way to a
+    deadlock, those on what is waited for in the end; of another one, those on what is accessed, and by which its roles
+    wait or let others go on.
     """
     if not trace.steps:
         return ()
@@ -184,16 +193,38 @@ def that_matter(trace: Trace) -> tuple[int, ...]:
     slots = {slot for _, slot in objects[last]}
     same_kind = {base for one in objects for base, slot in one if slot in slots} | bases
 
+    roles = [step.role for step in trace.steps]
+
     def matters(index: int) -> bool:
         if index in always or trace.steps[index].kind == "loop":
             return index in always
+        if WITHIN_WARP.match(trace.steps[index].op):
+            return trace.property != "race" and roles[index] not in roles[index + 1 :]
         if trace.blocked and last >= LONG:
             return index > last - len(trace.next) or not waited.isdisjoint(trace.steps[index].things)
         if trace.property == "deadlock" or not objects[index]:
             return True
         return any(slot in slots or base not in same_kind for base, slot in objects[index])
 
-    return tuple(index for index in range(len(trace.steps)) if matters(index))
+    chosen = [index for index in range(len(trace.steps)) if matters(index)]
+    if len(chosen) <= most:
+        return tuple(chosen)
+    near = [index for index in chosen if index in always or _concerns(trace, index, always)]
+    kept = {*near[-most:], *always}
+    return tuple(index for index in near if index in kept)
+
+
+def _concerns(trace: Trace, index: int, always: Collection[int | None]) -> bool:
+    """Of a long way: a step on what those are on that are shown in any case, or by which one of their roles waits for
+    others or lets them go on.
+    """
+    if trace.blocked:
+        return True
+    shown = [trace.steps[at] for at in always if at is not None and at >= 0]
+    step = trace.steps[index]
+    lets = step.kind in ("waits", "signals") or MEETS.match(step.op) is not None
+    things = {thing for one in shown for thing in one.things}
+    return not things.isdisjoint(step.things) or (lets and any(step.role == one.role for one in shown))
 
 
 def _objects(step: TraceStep) -> set[tuple[str, str]]:

@@ -28,10 +28,6 @@ from sm90_verify.report.sections import (
 )
 from sm90_verify.result import PROPERTIES, Blocked, Result, Trace, TraceStep
 
-MOST_ROWS = 60
-"""Steps of a schedule that are shown, the last of those that matter, unless all are asked for."""
-
-
 NOT_REPLAYED = ("ptx", "log", "hang")
 """Commands whose kernels are made of other files than a specification: `verify replay` does not read these."""
 
@@ -117,8 +113,6 @@ def _schedule(told: Trace, taken: int, every_step: bool) -> ScheduleTable:
     which may be one that comes next.
     """
     chosen = tuple(range(len(told.steps))) if every_step else that_matter(told)
-    if not every_step:
-        chosen = chosen[-MOST_ROWS:]
     ahead = told.property != "race" and guilty_step(told) == taken
     rows = tuple(_row(told.steps[index], index + 1, taken, taken + ahead) for index in chosen)
     return ScheduleTable(rows, len(told.steps) - len(rows))

@@ -199,12 +199,16 @@ def _redundant(one: LeftOut) -> list[str]:
 
 def _excerpt(section: Excerpt) -> list[str]:
     place = f"{_short(section.file)}:{section.line}"
-    lines = [f"  and {place}: {section.beside}" if section.beside else f"  --> {place}", "     |"]
+    if section.beside:
+        lines = [*wrap(f"  and {place}{compiled_from(section.origin)}: {section.beside}", "      "), "     |"]
+    else:
+        lines = [f"  --> {place}", "     |"]
     for line in section.lines:
         mark = ">" if line.number == section.line and not section.beside else " "
         when = f"step {line.step}" if line.step else ""
         lines.append(f"{mark}{line.number:4d}| {line.text[:76]:<76} {when}".rstrip())
-    places = [f"     {'      ' if number else '= from'} {_short(one)}" for number, one in enumerate(section.origin)]
+    origin = () if section.beside else section.origin
+    places = [f"     {'      ' if number else '= from'} {_short(one)}" for number, one in enumerate(origin)]
     return [*lines, "     |", *places]
 
 
