@@ -96,10 +96,26 @@ def test_what_some_execute_alone_is_violated_at_its_line(tmp_path, threads, body
     assert line in source.split("\n")[result.trace.steps[-1].line - 1]
 
 
+HANGS = f"""
+	mov.u32 %r12, smem;
+	mov.u32 %r11, %tid.x;
+	setp.eq.u32 %p5, %r11, 0;
+	@%p5 mbarrier.init.shared.b64 [%r12+60000], 1;
+	bar.sync 0;
+{ONE_WARP}	@!%p0 bra A;
+{wait("%r12+60000", 0)}
+A:
+"""
+"""One warp waits for ever before it comes to what the others execute."""
+
+
+def test_who_hangs_keeps_the_others_waiting_at_a_wgmma(tmp_path):
+    result = asked(tmp_path, kernel(START + HANGS + FENCE + M + COMMIT + WAIT), launch(128))
+    assert verdicts(result)["deadlock"] == VIOLATED
+
+
 def test_what_a_warp_never_comes_to_is_open(tmp_path):
-    """One warp hangs before a wgmma that the others execute."""
-    hang = "\tmbarrier.init.shared.b64 [%r1], 1;\n" + wait("%r1", 0)
-    result = asked(tmp_path, kernel(START + ONE_WARP + f"\t@!%p0 bra A;\n{hang}A:\n" + FENCE), launch(128))
+    result = asked(tmp_path, kernel(START + HANGS + FENCE), launch(128))
     assert {one.verdict for one in result.findings} == {UNDETERMINED}
     assert "is for all warps of a warpgroup, and warp" in result.findings[0].note
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.events import (
+    Fenced,
     LaneEvent,
     LanesMet,
     LanesParted,
@@ -159,7 +160,8 @@ def _open(code: Code, warp: Warp, one: LaneEvent, other: LaneEvent | None) -> Un
 def unlike_warps(code: Code, cta: CtaState, *, parted: bool) -> bool:
     """Says of a warp that it has parted where it executes a wgmma or a setmaxnreg that another one of its warpgroup
     does not execute, be it that there is none. Whether any does. parted: some have parted already, and it is only left
-    out what not all execute. Raises Undetermined where one executes a wgmma and another one can never come to it.
+    out what not all execute. Raises Undetermined where one has come to its first
+    wgmma.fence, and another one never can: who waits for whom begins at the wgmma.
     """
     found = False
     for start in range(0, len(cta.warps), 4):
@@ -177,7 +179,8 @@ def unlike_warps(code: Code, cta: CtaState, *, parted: bool) -> bool:
                     _part(group, here, kinds, "" if parted else others)
                     found = True
                     break
-                if len(names) > 1 and kinds is is_of_wgmma:
+                fences = any(some and all(isinstance(one.what, Fenced) for _, one in some) for some in each)
+                if kinds is is_of_wgmma and fences and not all(each):
                     raise _never_there(code, group, here)
             if found:
                 return True
