@@ -1,4 +1,4 @@
-"""What a kernel is made of, and what it could do without: rows for people, as data."""
+"""What a kernel is made of, and what it could do without: rows for people, as data; and the lines it was made from."""
 
 from __future__ import annotations
 
@@ -50,19 +50,35 @@ class BufferRow:
 @dataclass(frozen=True)
 class LeftOut:
     """An operation without which a proof still holds, in all that execute its line. together: with the others of which
-    this is said.
+    this is said. origin: the lines from which it was compiled, the innermost of inlined functions first.
     """
 
     what: str
     file: str
     line: int
     together: bool
+    origin: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class KernelTable:
-    """What a kernel is made of."""
+    """What a CTA of a kernel is made of. base: the shared::cta address that the others count from. block: the CTA in
+    the grid; alike: CTAs with the same rings. others: the tables of CTAs that have others.
+    """
 
     rings: tuple[RingRow, ...]
     roles: tuple[WarpsRow, ...]
     buffers: tuple[BufferRow, ...]
+    base: int = 0
+    block: tuple[int, int, int] = (0, 0, 0)
+    alike: tuple[tuple[int, int, int], ...] = ()
+    others: tuple[KernelTable, ...] = ()
+
+
+def compiled_from(origin: tuple[str, ...]) -> str:
+    """The lines from which one was compiled, to stand behind it: of many functions that were inlined into each other,
+    the innermost two and the outermost.
+    """
+    names = [one.rpartition("/")[2] for one in origin]
+    shown = names if len(names) < 4 else [*names[:2], "…", names[-1]]
+    return f" ({' < '.join(shown)})" if shown else ""

@@ -74,7 +74,8 @@ class TraceStep:
 @dataclass(frozen=True)
 class Blocked:
     """A role that cannot go on: the barrier and phase that it waits for, what is missing there, and the line where it
-    stands. to_blame: the one of several that a report points at.
+    stands. to_blame: the one of several that a report points at. all_came: all roles that do not wait there have
+    arrived in this phase, and nobody can again.
     """
 
     role: str
@@ -86,6 +87,7 @@ class Blocked:
     to_blame: bool = False
     origin: tuple[str, ...] = ()
     """As of a TraceStep."""
+    all_came: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Finding:
 @dataclass(frozen=True)
 class Note:
     """Something that the ISA rules out, and that goes well on hardware all the same: what would violate `property` if
-    the model were strict. because: one sentence; role, file, line: who does it where.
+    the model were strict. because: one sentence; role, file, line: who does it where; origin: as of a TraceStep.
     """
 
     property: str
@@ -123,6 +125,7 @@ class Note:
     role: str
     file: str
     line: int
+    origin: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ class DeepGemm(Pipeline):
                 if alone:  # is_peer_cta_alive is false: both lanes arrive at the CTA's own barrier
                     yield self.empty[s].arrive(2 * WARPS)
                 else:
-                    yield self.empty[s].arrive(WARPS, ctas=range(self.shape.size))  # wrong with drains=false
+                    yield self.empty[s].arrive(WARPS, ctas=range(self.shape.size))
             turn = (turn + 1) & 1
         return turn
 
@@ -115,7 +115,7 @@ class DeepGemm(Pipeline):
         yield self.named_sync(MATH, 128 * self.math)
         if me.copy == 0:
             yield self.store(*(self.d[part] for part in range(self.math)))
-            yield self.bulk_commit()
+            yield self.bulk_commit()  # wrong with drains=false: the CTA may end behind it
 
     def valid(self, k: int) -> int:
         """Stages of turn k that bring a K block."""

@@ -34,12 +34,12 @@ class Epilogue(Pipeline):
         mine = self.first if me.leader else self.rest
         write = self.pipeline.producer_start()
         for _ in self.loop():
-            yield mine[write].write()
+            yield mine[write].write()  # wrong with fenced=false: nothing shows it to the store
             if self.fenced:
                 yield self.fence_proxy_async()
             yield self.named_sync(BARRIER, 128)
             if me.leader:
-                yield self.store(self.first[write], self.rest[write])  # wrong with fenced=false
+                yield self.store(self.first[write], self.rest[write])
                 yield from self.pipeline.producer_commit(write)
                 yield self.bulk_wait_read(self.unread)
             yield self.named_sync(BARRIER, 128)  # wrong with unread=2: a store may still read the next slot

@@ -37,7 +37,7 @@ class CopiedByThreads(Pipeline):
 
     @role(warps=1)
     def producer(self, me):
-        yield self.a.cp_async()
+        yield self.a.cp_async()  # the line
         yield self.cp_commit()
         yield self.cp_wait(0)
         if self.fenced:
@@ -47,7 +47,7 @@ class CopiedByThreads(Pipeline):
     @role(warpgroups=1)
     def consumer(self):
         yield self.full.wait(0)
-        yield self.a.mma()  # the line
+        yield self.a.mma()
         yield self.mma_wait(0)
 
 
@@ -224,7 +224,7 @@ class SourceNotFenced(Pipeline):
 
     @role(warps=1)
     def writer(self):
-        yield self.memory.write()
+        yield self.memory.write()  # the line
         if self.fenced:
             yield self.fence_proxy_async()
         yield self.flag.arrive()
@@ -233,7 +233,7 @@ class SourceNotFenced(Pipeline):
     def loader(self):
         yield self.flag.wait(0)
         yield self.full.arrive_expect_tx(64)
-        yield self.a.load(signals=self.full, source=self.memory)  # the line
+        yield self.a.load(signals=self.full, source=self.memory)
         yield self.full.wait(0)
         yield self.a.read()
 

@@ -31,9 +31,11 @@ CHAINS = {
         "so they wait for each other",
     ],
     "tma_async_release_by_some_warps": [
-        "warp 0 waits for empty[0], 32 of 128 arrivals missing: warps 4-6 would come",
-        "warps 4-7 wait for full[0], 1 of 1 arrivals missing: warp 0 would come",
-        "so they wait for each other",
+        "warp 0 waits for empty[0], 32 of 128 arrivals missing: warps 4-6 have come in this phase, and nobody else",
+    ],
+    "transaction_async_commit_by_one_lane": [
+        "warp 0 waits for empty[0], 128 of 128 arrivals missing: warps 4-7 would come",
+        "warps 4-7 wait for full[0], 31 of 32 arrivals missing: warp 0 has come in this phase, and nobody else",
     ],
     "ws_no_tail_release": ["warp 0 waits for empty[0], 128 of 128 arrivals missing: warps 4-7, who arrive there, have"],
     "cooperative_store_tail": ["warp 2 waits for empty2[3], 256 of 256 arrivals missing: nobody arrives there"],

@@ -73,6 +73,19 @@ def test_what_follows_a_hang_is_open(tmp_path):
     assert all("what would come then was not looked at" in one.note for one in result.findings if one.id != "deadlock")
 
 
+TOO_MANY = (
+    "mbarrier.arrive.shared::cta.b64 _, [%r1];\n" + "@%p0 bra DONE;\nmbarrier.arrive.shared::cta.b64 _, [%r1], {more};"
+)
+
+
+@pytest.mark.parametrize(("more", "verdict"), [(31, VIOLATED), (29, UNDETERMINED)])
+def test_an_arrival_too_many_before_a_hang_is_one(tmp_path, more, verdict):
+    """Of 62 arrivals, 63 come and nobody can go on behind them; or 61, which is a hang and no more."""
+    text = handoff(count=62, arrives=TOO_MANY.format(more=more), waits=wait("%r1", 0))
+    result = asked(tmp_path, text, launch(64))
+    assert verdicts(result)["arrival-count"] == verdict
+
+
 @pytest.mark.parametrize("bound", [{"limit": 100}, {"reduced": False}])
 def test_what_bounds_a_search_goes_with_a_hang(tmp_path, bound):
     """Order alone is asked of it, and needs no such bound."""

@@ -11,6 +11,7 @@ from test_ptx import handoff
 
 from sm90_verify.cli.main import main
 from sm90_verify.decide.ptx import check_ptx
+from sm90_verify.report.text import render
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.errors import SpecError
 
@@ -111,6 +112,39 @@ def test_values_end_where_the_parameter_does(tmp_path):
     assert [note for note in result.notes if "n holds no more than 255" in note]
 
 
+RANKS = """
+	mov.u32 %r0, %tid.x;
+	mov.u32 %r1, %cluster_ctarank;
+	add.u32 %r2, %r1, 1;
+	setp.ne.u32 %p0, %r0, 0;
+	@%p0 bra DONE;
+	mbarrier.init.shared.b64 [smem], {count};
+	setp.eq.u32 %p1, %r1, {rank};
+	@%p1 bra DONE;
+	mbarrier.init.shared.b64 [smem+8], 1;
+DONE:
+"""
+"""A CTA of the cluster has one barrier less; or they have other counts."""
+
+
+@pytest.mark.parametrize(
+    ("body", "alike"),
+    [
+        (RANKS.format(count=4, rank=9), [(0, [1, 2])]),
+        (RANKS.format(count=4, rank=1), [(0, [2]), (1, [])]),
+        (RANKS.format(count="%r2", rank=9), [(0, []), (1, []), (2, [])]),
+    ],
+)
+def test_each_cta_with_other_rings_has_its_table(tmp_path, body, alike):
+    result = asked(tmp_path, kernel(body), launch(32, grid=[3, 1, 1], cluster=[3, 1, 1]), table=True)
+    assert result.table is not None and result.table.base == 0x400
+    tables = (result.table, *result.table.others)
+    assert [(one.block[0], [block[0] for block in one.alike]) for one in tables] == alike
+    text = render(result)
+    assert text.count("of dynamic shared memory, which has the shared::cta address 0x400") == len(alike)
+    assert ("CTA (0, 0, 0), with the same rings as (1, 0, 0), (2, 0, 0)" in text) == (len(alike) == 1)
+
+
 def test_a_table_says_who_orders_whom(tmp_path):
     table = asked(tmp_path, handoff(), launch(64), table=True).table
     (ring,), roles, (buffer,) = table.rings, table.roles, table.buffers
@@ -127,3 +161,35 @@ def test_what_can_be_left_out_is_said(tmp_path):
     assert [(one.what, one.together) for one in found] == [("wait parity 0", True), ("wait parity 0", False)]
     assert asked(tmp_path, handoff(), launch(64), redundancy=True).redundant == ()
     assert asked(tmp_path, handoff(waits=""), launch(64), redundancy=True).redundant is None
+
+
+EXITED_LANES = """
+	mov.u32 %r0, %tid.x;
+	setp.ge.u32 %p0, %r0, 16;
+	@%p0 bra DONE;
+	bar.warp.sync {mask};
+DONE:
+"""
+
+
+@pytest.mark.parametrize(("mask", "noted"), [("0xffffffff", True), ("0xffff", False)])
+def test_a_membermask_with_lanes_that_have_exited_is_noted(tmp_path, mask, noted):
+    result = asked(tmp_path, kernel(EXITED_LANES.format(mask=mask)), launch(32))
+    assert result.verdict == PROVED
+    line = "assumed: line 16: lanes in its membermask that have exited need not come to it"
+    assert result.notes == ((line,) if noted else ())
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        "fence.proxy.tensormap::generic.release.gpu;",
+        "fence.proxy.tensormap::generic.acquire.gpu [%d0], 128;",
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d0], [%r1], 128;",
+    ],
+)
+def test_the_proxy_of_tensor_maps_is_noted(tmp_path, one):
+    result = asked(tmp_path, kernel(f"mov.u32 %r1, smem;\nmov.u64 %d0, 0x400000000000;\n{one}"), launch(32))
+    assert result.verdict == PROVED
+    (note,) = result.notes
+    assert note.startswith("assumed: line 14: who changes a tensor map releases it") and "not looked at" in note

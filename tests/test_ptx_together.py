@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ptx_text import asked, kernel, launch, verdicts
+from ptx_text import asked, kernel, launch, verdicts, wait
 from test_ptx_registers import COMMIT, FENCE, START, WAIT, M
 
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
@@ -54,6 +54,11 @@ WRONG = [
     pytest.param(128, HALF + FENCE + M + only(COMMIT) + WAIT, "commit_group", "wait_group", id="commit of lanes"),
     pytest.param(128, HALF + FENCE + M + COMMIT + only(WAIT), "wait_group", "others have exited", id="wait of lanes"),
     pytest.param(128, HALF + "\t@%p0 ret;\n" + FENCE, "wgmma.fence", "others have exited", id="behind an exit"),
+    pytest.param(128, HALF + only(FENCE), "wgmma.fence", "others have exited", id="fence of lanes"),
+    pytest.param(128, HALF + only(FENCE) + FENCE, "wgmma.fence", "others wait at wgmma.fence", id="two fences"),
+    pytest.param(128, ONE_WARP + only(FENCE), "wgmma.fence", "the wgmmas of other", id="fence of a warp"),
+    pytest.param(96, FENCE, "wgmma.fence", "its warpgroup has fewer than 128 threads", id="three warps"),
+    pytest.param(100, FENCE, "wgmma.fence", "its warpgroup has fewer than 128 threads", id="a part of a warp"),
     pytest.param(128, ONE_WARP + FENCE + only(M) + COMMIT + WAIT, "mma_async", "the wgmmas of other", id="of a warp"),
     pytest.param(
         128, ONE_WARP + FENCE + M + COMMIT + only(WAIT), "wait_group", "the wgmmas of other", id="wait of a warp"
@@ -89,6 +94,30 @@ def test_what_some_execute_alone_is_violated_at_its_line(tmp_path, threads, body
     assert all(one.verdict == UNDETERMINED for one in result.findings if one.id != "named-barrier")
     assert why in result.trace.because
     assert line in source.split("\n")[result.trace.steps[-1].line - 1]
+
+
+HANGS = f"""
+	mov.u32 %r12, smem;
+	mov.u32 %r11, %tid.x;
+	setp.eq.u32 %p5, %r11, 0;
+	@%p5 mbarrier.init.shared.b64 [%r12+60000], 1;
+	bar.sync 0;
+{ONE_WARP}	@!%p0 bra A;
+{wait("%r12+60000", 0)}
+A:
+"""
+"""One warp waits for ever before it comes to what the others execute."""
+
+
+def test_who_hangs_keeps_the_others_waiting_at_a_wgmma(tmp_path):
+    result = asked(tmp_path, kernel(START + HANGS + FENCE + M + COMMIT + WAIT), launch(128))
+    assert verdicts(result)["deadlock"] == VIOLATED
+
+
+def test_what_a_warp_never_comes_to_is_open(tmp_path):
+    result = asked(tmp_path, kernel(START + HANGS + FENCE), launch(128))
+    assert {one.verdict for one in result.findings} == {UNDETERMINED}
+    assert "is for all warps of a warpgroup, and warp" in result.findings[0].note
 
 
 RIGHT = [

@@ -77,7 +77,7 @@ class Ends(Pipeline):
         if self.how == "skips":
             if (yield self.choose("way", "arrives", "does not")) == "arrives":
                 yield self.full.arrive(8)
-            yield self.other.wait(0)
+            yield self.other.wait(0)  # skips
         if self.how == "ends" and (yield self.choose("way", "arrives", "does not")) == "arrives":
             yield self.full.arrive(8)
         if self.how == "before":
@@ -92,14 +92,15 @@ class Ends(Pipeline):
     ("how", "why"),
     [
         ("ends", ", nobody can arrive any more, none from last (has ended)"),
-        ("skips", ", nobody can arrive any more, none from last (does not come there any more)"),
+        ("skips", ", nobody can arrive any more, none from last (waits for other, line {})"),
         ("before", ", none from last (waits for other, line {})"),
         ("meets", ", none from last (stands at `inside bar.sync 64`, line {})"),
         ("never", ", nobody can arrive any more"),
     ],
 )
 def test_where_a_role_is_that_has_not_arrived(how, why):
-    line = line_of(Ends, "yield self.other.wait" if how == "before" else "yield self.named_sync")
+    places = {"skips": "yield self.other.wait(0)  # skips", "meets": "yield self.named_sync"}
+    line = line_of(Ends, places.get(how, "yield self.other.wait"))
     assert told(Ends(how=how))["first"] == "32 of 40 arrivals (32 from first)" + why.format(line)
 
 

@@ -191,7 +191,17 @@ def _blocked(machine: Machine, state: State, role: Role, stuck: Sequence[str], c
     elif state[info.pending]:
         missing += _who_is_missing(machine, state, info, role, stuck, came)
     phase = f"phase parity {'token' if place.parity is None else place.parity}"
-    return Blocked(role.name, info.name, phase, ", ".join(missing), place.source.file, place.source.line)
+    all_came = bool(state[info.pending]) and not _is_lapped(role, state) and _all_came(machine, state, info, came)
+    file, line = place.source.file, place.source.line
+    return Blocked(role.name, info.name, phase, ", ".join(missing), file, line, all_came=all_came)
+
+
+def _all_came(machine: Machine, state: State, info: BarrierInfo, came: Came) -> bool:
+    """Every role has arrived on the barrier in this phase, but for those that wait for it; and none can again."""
+    if _who_could_arrive(machine, state, info.name):
+        return False
+    others = [role for role in machine.roles if _place(role, state).waits_for != info.name]
+    return bool(came[info.name]) and all(role.name in came[info.name] for role in others)
 
 
 def _value(machine: Machine, state: State, place: Location) -> str:
@@ -224,17 +234,15 @@ def _who_is_missing(
 def _where(machine: Machine, state: State, info: BarrierInfo, other: Role, itself: bool, stuck: Sequence[str]) -> str:
     """Why a role does not arrive on the barrier, in a few words."""
     place = _place(other, state)
-    if place.final:
-        return "has ended"
-    if info.name not in place.arrives_on:
-        return "does not come there any more"
-    if itself:
-        return "only after this wait"
-    if other.name not in stuck:
-        return "has not come there"
     barrier = awaited(machine, other, state)
     does = f"stands at `{place.op}`" if barrier is None else f"waits for {barrier.name}"
-    return f"{does}, line {place.source.line}"
+    if place.final:
+        return "has ended"
+    if itself and info.name in place.arrives_on:
+        return "only after this wait"
+    if other.name in stuck:
+        return f"{does}, line {place.source.line}"
+    return "has not come there" if info.name in place.arrives_on else "does not come there any more"
 
 
 def _still_to_come(machine: Machine, state: State, barrier: str, came: Came) -> tuple[list[Role], list[Role]]:

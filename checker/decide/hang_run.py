@@ -13,7 +13,7 @@ from sm90_verify.frontends.cudacore.standing import said_word, stands_of, warps_
 from sm90_verify.frontends.cudacore.waits import MbarrierWait
 from sm90_verify.frontends.ptx.addresses import code_of
 from sm90_verify.frontends.ptx.beyond import Beyond, Bringing, beyond
-from sm90_verify.frontends.ptx.events import BarrierAt, Waited
+from sm90_verify.frontends.ptx.events import Arrived, BarrierAt, Waited
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.instruction import PtxModule
 from sm90_verify.frontends.ptx.naming import Names, names_of
@@ -109,6 +109,25 @@ def said_block(block: Three) -> str:
 
 
 # ---------------------------------------------------------------- who would bring it?
+
+
+def came_of(run: ClusterRun, at: BarrierAt) -> tuple[tuple[int, int], ...]:
+    """The warps that have arrived in the phase of a barrier that is current at the end of a run, with their CTAs: those
+    that have arrived more often than phases have completed. None where these do not bring what has come in this phase:
+    then some arrive several times in one, and who has is not known.
+    """
+    state, found, brought = run.cluster.barrier(at), list[tuple[int, int]](), 0
+    for cta in run.cluster.ctas:
+        for warp in cta.warps:
+            mine = [
+                event.what.arrivals * event.mask.bit_count()
+                for event in warp.events
+                if isinstance(event.what, Arrived) and event.what.barrier == at
+            ]
+            if len(mine) > state.completed:
+                found.append((cta.rank, warp.number))
+                brought += mine[-1]
+    return tuple(found) if brought == state.known.expected - state.known.pending else ()
 
 
 class Explainer:
@@ -228,12 +247,15 @@ class Explainer:
                 said.append(f"{line}: {self._bytes(at)}")
                 return tuple(said)
             brings = self.one.beyond.brings.get(at, ())
-            coming = [one for one in brings if one.later or not self.same]
+            came = came_of(self.one.run, at) if self.same else ()
+            coming = [one for one in brings if (one.later or not self.same) and (one.rank, one.warp) not in came]
             later = next((one for one in coming if (one.rank, one.warp) in self.waits), None)
             if later is None:
-                said.append(f"{line}: {self._nobody(brings)}")
+                said.append(f"{line}: {self._nobody(brings, came)}")
                 return tuple(said)
-            said.append(f"{line}: {self._who(self._alike(coming, later))} would come, in {self._line(later.number)}")
+            who = self._alike(coming, later)
+            does = "would come" if self.same else "arrives there" if len(who) == 1 else "arrive there"
+            said.append(f"{line}: {self._who(who)} {does}, in {self._line(later.number)}")
             here = (later.rank, later.warp)
 
     def _waiting_like(self, here: tuple[int, int]) -> list[tuple[int, int]]:
@@ -247,7 +269,11 @@ class Explainer:
     def _alike(self, brings: Sequence[Bringing], first: Bringing) -> list[tuple[int, int]]:
         return list(dict.fromkeys((one.rank, one.warp) for one in brings if one.number == first.number))
 
-    def _nobody(self, brings: Sequence[Bringing]) -> str:
+    def _nobody(self, brings: Sequence[Bringing], came: Sequence[tuple[int, int]]) -> str:
+        if came and {(one.rank, one.warp) for one in brings if one.later} <= {*came}:
+            return (
+                f"{self._who(came)} ha{'s' if len(came) == 1 else 've'} come in this phase, and nobody else would come"
+            )
         if not brings:
             return "nobody arrives there" if self.one.beyond.whole else "nobody has arrived there"
         who = list(dict.fromkeys((one.rank, one.warp) for one in brings))

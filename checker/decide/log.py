@@ -19,7 +19,7 @@ from sm90_verify.frontends.log.check import checked
 from sm90_verify.frontends.log.kernel_of_log import LogReading, reading_of
 from sm90_verify.frontends.log.synclog import Record, read_log_so_far
 from sm90_verify.frontends.log.unexplained import NotShown
-from sm90_verify.frontends.ptx.table import kernel_table
+from sm90_verify.frontends.ptx.table import kernel_tables
 from sm90_verify.result import ALLOWED, PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result
 from sm90_verify.spec.errors import SpecError
 
@@ -121,7 +121,8 @@ def _decided(reading: LogReading, options: Asked, effort: Effort, *, table: bool
     if reading.grid.size > 1:
         result = replace(result, findings=tuple(of_a_cluster(one) for one in result.findings))
     if table:
-        result = replace(result, table=kernel_table(kernel, 0))
+        cluster = [(rank, 0, 0) for rank in range(reading.grid.size)]
+        result = replace(result, table=kernel_tables([(kernel, cluster)], 0))
     return result
 
 

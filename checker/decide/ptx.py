@@ -13,6 +13,7 @@ from typing import Unpack
 
 from sm90_verify.decide.cases import Asked, AskedOptions, LaunchCase, of_case, together
 from sm90_verify.decide.larger import Larger
+from sm90_verify.decide.origins import Origins
 from sm90_verify.decide.redundant import in_flight_at_exit, redundant
 from sm90_verify.decide.sweep import read_sweep
 from sm90_verify.decide.sweep import sweep as sweep_over
@@ -30,8 +31,8 @@ from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed
-from sm90_verify.frontends.ptx.table import kernel_table
-from sm90_verify.made_of import LeftOut
+from sm90_verify.frontends.ptx.table import kernel_tables
+from sm90_verify.made_of import KernelTable, LeftOut
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, Finding, Result
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.kernel import Kernel
@@ -77,6 +78,7 @@ def check_ptx(
             result = larger.result(os.path.basename(module.path))
         else:
             result = sweep_over(told, swept, of_one)
+    result = Origins(function, module.path).result(result)
     return replace(result, notes=(*said, *result.notes))
 
 
@@ -115,9 +117,9 @@ def decided(
         result = Result("ptx", name, {}, asked.engine, findings)
         notes: tuple[str, ...] = ()
     else:
-        result = with_origins(together(results), function)
+        result = together(results)
         if table:
-            result = replace(result, table=kernel_table(kernels[0], cases[0].execution.addresses.dynamic))
+            result = replace(result, table=_table(cases, kernels))
         if redundancy and result.verdict == PROVED:
             result = replace(result, redundant=_left_out(kernels, asked, effort))
         notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)), *in_flight_at_exit(kernels))
@@ -132,16 +134,21 @@ def decided(
 
 
 def _write(path: str, cases: Sequence[LaunchCase], kernels: Sequence[Kernel], launch: Launch, effort: Effort) -> None:
-    """Writes the cases as specifications. Raises SpecError where a kernel cannot go on: what it does is not known."""
+    """Writes the cases as specifications, but for clusters that do nothing which is followed. Raises SpecError where a
+    kernel cannot go on, since what it does is not known, and where nothing is left to write.
+    """
     for case in cases:
         if case.execution.parted:
             raise SpecError("threads do not execute together what they must, so there is no whole kernel to write")
         if case.execution.stuck is not None:
             raise SpecError("the kernel cannot go on here, so there is no whole of it to write", case.execution.stuck)
+    doing = [kernel for kernel in kernels if kernel.programs]
+    if not doing:
+        raise SpecError("--emit: the kernel neither synchronises nor accesses shared memory: there is nothing to write")
     shapes = ", ".join(f"{name} {shape}" for name, shape in _parameters(launch).items())
     about = [
-        f"What {launch.kernel} does in one launch ({shapes}), as it was executed. Numbers behind # are lines of the "
-        "PTX; loops are those of this launch.",
+        f"What {launch.kernel or 'the kernel'} does in one launch ({shapes}), as it was executed. Numbers "
+        "behind # are lines of the PTX; loops are those of this launch.",
         *_counted(cases, launch),
         *(_said(one) for one in _assumed(cases)),
     ]
@@ -149,7 +156,12 @@ def _write(path: str, cases: Sequence[LaunchCase], kernels: Sequence[Kernel], la
     def tick(left: int) -> None:
         effort.tick("writing", "sentences", left, None)
 
-    write_whole(path, specification(kernels, kernels[0].name, about, tick).encode())
+    write_whole(path, specification(doing, doing[0].name, about, tick).encode())
+
+
+def _table(cases: Sequence[LaunchCase], kernels: Sequence[Kernel]) -> KernelTable:
+    each = ((kernel, case.first) for case, kernel in zip(cases, kernels, strict=True))
+    return kernel_tables(each, cases[0].execution.addresses.dynamic)
 
 
 def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[LeftOut, ...]:
@@ -173,24 +185,6 @@ def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[
         for one in per_case[0]
         if (one.line, one.what) in common
     )
-
-
-def with_origins(result: Result, function: Function) -> Result:
-    """The result with the lines of the program that the PTX was made from, where it says them (.loc)."""
-    places = {one.line: one.place for one in reversed(function.code) if one.place is not None}
-    said = {line: tuple(f"{one.file}:{one.line}" for one in place.chain) for line, place in places.items()}
-    findings = []
-    for finding in result.findings:
-        trace = finding.trace
-        if trace is not None:
-            trace = replace(
-                trace,
-                steps=tuple(replace(step, origin=said.get(step.line, ())) for step in trace.steps),
-                next=tuple(replace(step, origin=said.get(step.line, ())) for step in trace.next),
-                blocked=tuple(replace(entry, origin=said.get(entry.line, ())) for entry in trace.blocked),
-            )
-        findings.append(replace(finding, trace=trace))
-    return replace(result, findings=tuple(findings))
 
 
 def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effort) -> list[LaunchCase]:

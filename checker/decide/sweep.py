@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from sm90_verify.frontends.ptx.instruction import Function
 from sm90_verify.frontends.ptx.launch import Launch
-from sm90_verify.result import VIOLATED, Result
+from sm90_verify.result import UNDETERMINED, VIOLATED, Finding, Result, worst
 from sm90_verify.spec.errors import SpecError
 
 MOST_VALUES = 10_000
@@ -78,7 +78,9 @@ def sweep(launch: Launch, swept: Swept, decide: Callable[[Launch], Result]) -> R
 
 
 def found_among(results: Iterable[tuple[int, Result]], swept: Swept) -> Result:
-    """Of results by value, that of the first which is violated, or the last. scope: the range of those looked at."""
+    """One result of those by value: on each property the worst, with its trace; all else is that of the first value
+    which is violated, or else undetermined, or else the last. scope: the range of those looked at.
+    """
     done: list[Result] = []
     tried: list[int] = []
     for value, result in results:
@@ -86,16 +88,31 @@ def found_among(results: Iterable[tuple[int, Result]], swept: Swept) -> Result:
         done.append(replace(result, parameters={**result.parameters, swept.name: value}))
         if result.verdict == VIOLATED:
             break
-    worst = next((one for one in done if one.verdict == VIOLATED), None)
-    worst = worst or next((one for one in done if one.verdict != done[-1].verdict), done[-1])
-    scope = {**worst.scope, "sweep": {swept.name: [tried[0], tried[-1]], "step": swept.values.step}}
-    note = f"{len(done)} values of {swept.name} decided, {tried[0]} to {tried[-1]}"
+    bad = (one for verdict in (VIOLATED, UNDETERMINED) for one in done if one.verdict == verdict)
+    lead = next(bad, done[-1])
+    decided = sum(one.verdict != UNDETERMINED for one in done)
+    values = f"{len(done)} values of {swept.name}"
+    note = f"{values} decided" if decided == len(done) else f"of {values}, {decided} are decided"
     return replace(
-        worst,
-        scope=scope,
-        notes=(note, *worst.notes),
-        shown=(*worst.shown, swept.name),
+        lead,
+        findings=_worst(lead, done),
+        scope={**lead.scope, "sweep": {swept.name: [tried[0], tried[-1]], "step": swept.values.step}},
+        notes=(f"{note}, {tried[0]} to {tried[-1]}", *lead.notes),
+        shown=(*lead.shown, swept.name),
         states=sum(one.states for one in done),
         events=sum(one.events for one in done),
         seconds=sum(one.seconds for one in done),
     )
+
+
+def _worst(lead: Result, done: Sequence[Result]) -> tuple[Finding, ...]:
+    """On each property that some result is about, the worst finding, that of the leading one if it is as bad: so what
+    is violated is violated by the value that is named.
+    """
+    some = [{one.id: one for one in result.findings} for result in (lead, *done)]
+    found = []
+    for id in dict.fromkeys(id for each in some for id in each):
+        mine = [each[id] for each in some if id in each]
+        verdict = worst(one.verdict for one in mine)
+        found.append(next(one for one in mine if one.verdict == verdict))
+    return tuple(found)

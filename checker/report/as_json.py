@@ -8,7 +8,7 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
-from sm90_verify.made_of import KernelTable
+from sm90_verify.made_of import KernelTable, LeftOut
 from sm90_verify.report.of_result import sections_of
 from sm90_verify.report.sections import (
     Execution,
@@ -84,7 +84,7 @@ def object_of(report: Report) -> dict[str, Any]:
         **({} if recovered is None else {"table": barriers, "roles": roles}),
         **({} if hang is None else {"hang": asdict(hang)}),
         **({} if table is None else {"kernel": asdict(table)}),
-        **({} if left_out is None else {"redundant": [asdict(one) for one in left_out.operations]}),
+        **({} if left_out is None else {"redundant": [_left_out(one) for one in left_out.operations]}),
     }
 
 
@@ -133,7 +133,12 @@ def _header(command: str) -> dict[str, Any]:
 def _note(section: Noted) -> dict[str, Any]:
     note = section.note
     said = {"property": note.property, "because": note.because, "rule": section.rule}
-    return {**said, "role": note.role, "file": note.file, "line": note.line}
+    origin = {"origin": list(note.origin)} if note.origin else {}
+    return {**said, "role": note.role, "file": note.file, "line": note.line, **origin}
+
+
+def _left_out(one: LeftOut) -> dict[str, Any]:
+    return {key: value for key, value in asdict(one).items() if key != "origin" or value}
 
 
 def _property(finding: Finding) -> dict[str, Any]:

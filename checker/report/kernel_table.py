@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from sm90_verify.made_of import KernelTable
 from sm90_verify.report.sections import Break, Column, Paragraph, Report, Table
 
+NAMED_ALIKE = 6
+"""CTAs that are named of those that are made alike."""
 RINGS = (
     Column("ring", 10),
     Column("slots", 5, right=True),
@@ -39,7 +41,19 @@ def sections_of_table(table: KernelTable) -> Report:
     roles = tuple(
         (one.role, str(one.threads), str(one.operations), ", ".join(map(str, one.classes))) for one in table.roles
     )
-    return (Table(RINGS, rings), Break(), Table(ROLES, roles), Break(), *_buffers(table))
+    others = [section for other in table.others for section in sections_of_table(other)]
+    return (*_about(table), Table(RINGS, rings), Break(), Table(ROLES, roles), Break(), *_buffers(table), *others)
+
+
+def _about(table: KernelTable) -> Iterable[Paragraph]:
+    """Which CTA it is, if there are several, and what addresses count from."""
+    if table.others or table.alike or any(table.block):
+        named = ", ".join(map(str, table.alike[:NAMED_ALIKE]))
+        more = f" and {len(table.alike) - NAMED_ALIKE} more" if len(table.alike) > NAMED_ALIKE else ""
+        alike = f", with the same rings as {named}{more}" if table.alike else ""
+        yield Paragraph(f"CTA {table.block}{alike}", 4)
+    begins = f"bytes from the start of dynamic shared memory, which has the shared::cta address {table.base:#x}"
+    yield Paragraph(f"at: {begins if table.base else 'addresses of shared::cta'}", 4)
 
 
 def _buffers(table: KernelTable) -> Iterable[Paragraph | Break]:

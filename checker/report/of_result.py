@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from dataclasses import replace
 
-from sm90_verify.report.blame import guilty_step, that_matter, to_blame
+from sm90_verify.report.blame import guilty_step, shown_beside, that_matter, to_blame
 from sm90_verify.report.explain import rule_of, what_is
 from sm90_verify.report.sections import (
     Advice,
@@ -26,11 +26,7 @@ from sm90_verify.report.sections import (
     Stuck,
     Verdict,
 )
-from sm90_verify.result import PROPERTIES, Result, Trace, TraceStep
-
-MOST_ROWS = 60
-"""Steps of a schedule that are shown, the last of those that matter, unless all are asked for."""
-
+from sm90_verify.result import PROPERTIES, Blocked, Result, Trace, TraceStep
 
 NOT_REPLAYED = ("ptx", "log", "hang")
 """Commands whose kernels are made of other files than a specification: `verify replay` does not read these."""
@@ -78,7 +74,10 @@ def _counterexample(trace: Trace, every_step: bool) -> list[Section]:
     told = replace(trace, steps=(*trace.steps, *trace.next))
     blamed = to_blame(trace)
     if blamed is not None:
-        sections.append(_excerpt(trace, blamed.file, blamed.line, blamed.role, blamed.origin))
+        sections.append(_excerpt(trace, blamed))
+        near = (blamed.file, range(blamed.line - 1, blamed.line + 2))
+        beside = [one for one in shown_beside(trace) if one[0].file != near[0] or one[0].line not in near[1]]
+        sections += [_excerpt(trace, one, why) for one, why in beside]
     sections.append(_schedule(told, len(trace.steps), every_step))
     if trace.blocked:
         sections.append(Stuck(trace.blocked))
@@ -96,17 +95,17 @@ def title_of(trace: Trace) -> str:
     return what_is(trace.property) if trace.property in PROPERTIES else trace.because
 
 
-def _excerpt(trace: Trace, file: str, blamed: int, role: str, origin: tuple[str, ...]) -> Excerpt:
-    """The line to blame and its neighbours, with the steps of the role that executed them."""
-    executed = {
-        step.line: number for number, step in enumerate(trace.steps, 1) if step.file == file and step.role == role
-    }
+def _excerpt(trace: Trace, shown: Blocked | TraceStep, beside: str = "") -> Excerpt:
+    """A line, and its neighbours if it is the one to blame, with the steps of the role that executed them."""
+    file, line = shown.file, shown.line
+    mine = (each for each in enumerate(trace.steps, 1) if (each[1].file, each[1].role) == (file, shown.role))
+    executed = {step.line: number for number, step in mine}
     lines = [
         SourceLine(number, text, executed.get(number, 0))
-        for number in range(blamed - 1, blamed + 2)
+        for number in ((line,) if beside else range(line - 1, line + 2))
         if (text := linecache.getline(file, number).rstrip()).strip()
     ]
-    return Excerpt(file, blamed, tuple(lines), origin)
+    return Excerpt(file, line, tuple(lines), shown.origin, beside)
 
 
 def _schedule(told: Trace, taken: int, every_step: bool) -> ScheduleTable:
@@ -114,8 +113,6 @@ def _schedule(told: Trace, taken: int, every_step: bool) -> ScheduleTable:
     which may be one that comes next.
     """
     chosen = tuple(range(len(told.steps))) if every_step else that_matter(told)
-    if not every_step:
-        chosen = chosen[-MOST_ROWS:]
     ahead = told.property != "race" and guilty_step(told) == taken
     rows = tuple(_row(told.steps[index], index + 1, taken, taken + ahead) for index in chosen)
     return ScheduleTable(rows, len(told.steps) - len(rows))

@@ -30,12 +30,15 @@ class SourceLine(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """The line to blame and its neighbours; origin: the lines from which it was compiled, as of a TraceStep."""
+    """The line to blame and its neighbours; origin: the lines from which it was compiled, as of a TraceStep. beside: it
+    is not the one to blame, and this is what it is.
+    """
 
     file: str
     line: int
     lines: tuple[SourceLine, ...]
     origin: tuple[str, ...] = ()
+    beside: str = ""
 
 
 class ScheduleRow(NamedTuple):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, assert_never
 
-from sm90_verify.made_of import KernelTable, LeftOut
+from sm90_verify.made_of import KernelTable, LeftOut, compiled_from
 from sm90_verify.report.hung import sections_of_hang
 from sm90_verify.report.kernel_table import sections_of_table
 from sm90_verify.report.of_result import sections_of
@@ -167,7 +167,9 @@ def _findings(section: Findings) -> list[str]:
 def _noted(section: Noted) -> list[str]:
     note = section.note
     return [
-        *wrap(f"note[{note.property}] {_short(note.file)}:{note.line}: {note.because}", "  "),
+        *wrap(
+            f"note[{note.property}] {_short(note.file)}:{note.line}{compiled_from(note.origin)}: {note.because}", "  "
+        ),
         *wrap(f"  {section.rule}", "  "),
     ]
 
@@ -176,7 +178,7 @@ def _stuck(section: Stuck) -> list[str]:
     lines = []
     for entry in section.roles:
         phase = f" {entry.phase}" if entry.phase else ""
-        at = f", line {entry.line}" if entry.line and entry.phase else ""
+        at = f", line {entry.line}{compiled_from(entry.origin)}" if entry.line and entry.phase else ""
         lines += wrap(f"  blocked  {entry.role} waits for {entry.waits_for}{phase}{at}: {entry.missing}", "           ")
     return lines
 
@@ -192,16 +194,21 @@ def _execution(section: Execution) -> list[str]:
 
 def _redundant(one: LeftOut) -> list[str]:
     how = "" if one.together else " (not with all the others)"
-    return wrap(f"redundant  {_short(one.file)}:{one.line}: {one.what}{how}", "           ")
+    return wrap(f"redundant  {_short(one.file)}:{one.line}{compiled_from(one.origin)}: {one.what}{how}", "           ")
 
 
 def _excerpt(section: Excerpt) -> list[str]:
-    lines = [f"  --> {_short(section.file)}:{section.line}", "     |"]
+    place = f"{_short(section.file)}:{section.line}"
+    if section.beside:
+        lines = [*wrap(f"  and {place}{compiled_from(section.origin)}: {section.beside}", "      "), "     |"]
+    else:
+        lines = [f"  --> {place}", "     |"]
     for line in section.lines:
-        mark = ">" if line.number == section.line else " "
+        mark = ">" if line.number == section.line and not section.beside else " "
         when = f"step {line.step}" if line.step else ""
         lines.append(f"{mark}{line.number:4d}| {line.text[:76]:<76} {when}".rstrip())
-    places = [f"     {'      ' if number else '= from'} {_short(one)}" for number, one in enumerate(section.origin)]
+    origin = () if section.beside else section.origin
+    places = [f"     {'      ' if number else '= from'} {_short(one)}" for number, one in enumerate(origin)]
     return [*lines, "     |", *places]
 
 

@@ -89,7 +89,7 @@ class ClusterRun:
             for warp in cta.warps:
                 warp.left = tuple((one.mask, one.stands_at) for one in warp.fragments)
                 self.parted |= judged and never_together(self.code, warp)
-            self.parted |= judged and unlike_warps(self.code, cta)
+            self.parted |= judged and unlike_warps(self.code, cta, parted=self.parted)
         return self.cluster
 
     @property

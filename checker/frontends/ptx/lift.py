@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from sm90_verify.frontends.ptx.barrier_zero import counted_ctas
 from sm90_verify.frontends.ptx.beyond import beyond
 from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.events import (
@@ -92,6 +93,7 @@ class _Lift:
             partial(unsure, self.code),
             self.tick,
             registers=self._file,
+            counted=counted_ctas(self.execution.cluster.ctas, self.launch.threads),
         )
         programs = [program for cta, name, parts in self.roles for program in writer.programs(cta.rank, name, parts)]
         owned = (one for file in self.files for one in file.regions())

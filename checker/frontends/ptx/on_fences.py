@@ -18,6 +18,8 @@ from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.spec.ptx.memory import WIDER, Scope
 from sm90_verify.spec.ptx.memory_operations import GroupKind
 
+MAPS_UNSEEN = "who changes a tensor map releases it and who uses it acquires it: their proxy is not looked at"
+
 
 def on_fence(bound: Binding) -> Handler:
     """fence and membar"""
@@ -38,10 +40,11 @@ def _proxy(bound: Binding) -> Handler:
     words = bound.one.modifiers
     if any(word.startswith("tensormap") for word in words):
         if "release" in words:
-            return noting(bound, MapFenced("release", scope_among(words), 0))
+            return noting(bound, MapFenced("release", scope_among(words), 0), MAPS_UNSEEN)
         address = bound.reader.get(bound.one.operands[0], 64)
 
         def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+            bound.assume(MAPS_UNSEEN)
             for (where,), some in bound.reader.by_value(lanes, (address(fragment), "the tensor map")):
                 bound.note(warp, fragment, some, MapFenced("acquire", scope_among(words), where))
             return True
@@ -57,8 +60,12 @@ def scope_among(words: tuple[str, ...]) -> Scope:
     return next((scope for scope in WIDER if scope in words), "gpu")
 
 
-def noting(bound: Binding, what: Fenced | MemoryFenced | MapFenced) -> Handler:
+def noting(bound: Binding, what: Fenced | MemoryFenced | MapFenced, assumed: str = "") -> Handler:
+    """assumed: what is taken for granted where it is executed."""
+
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+        if assumed:
+            bound.assume(assumed)
         bound.note(warp, fragment, lanes, what)
         return True
 

@@ -9,7 +9,7 @@ from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Immediate
 from sm90_verify.frontends.ptx.made_maps import MadeMap
-from sm90_verify.frontends.ptx.on_fences import scope_among
+from sm90_verify.frontends.ptx.on_fences import MAPS_UNSEEN, scope_among
 from sm90_verify.frontends.ptx.operands import Indices
 from sm90_verify.frontends.ptx.spaces import OFFSET
 from sm90_verify.frontends.ptx.state import Warp
@@ -55,6 +55,7 @@ def _copy_map(bound: Binding) -> Handler:
     scope = scope_among(one.modifiers)
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+        bound.assume(MAPS_UNSEEN)
         found = bound.reader.by_value(lanes, (into(fragment), "the target"), (source(fragment), "the source"))
         for (target, origin), some in found:
             made = warp.cta.maps.get(origin & OFFSET) or MadeMap.of_memory(warp.cta.memory, origin & OFFSET)

@@ -24,6 +24,10 @@ from sm90_verify.spec.ptx.limits import NAMED_BARRIERS, WARP
 
 EXITED = "lanes of its warp that have exited need not come to it"
 """PTX asks all threads of a warp to execute a barrier with .aligned, CUDA all that have not exited."""
+NAMED_EXITED = "lanes in its membermask that have exited need not come to it"
+"""PTX asks all threads in the membermask to execute bar.warp.sync (9.7.13.2), CUDA of __syncwarp() those that have not
+exited; of shfl.sync and the like PTX says the latter.
+"""
 
 
 def on_bar(bound: Binding) -> Handler:
@@ -64,7 +68,7 @@ def _named(bound: Binding) -> Handler:
         state = warp.cta.named.setdefault(number, ThreadsMet())
         if fragment.entered < 0:
             state.arrived += WARP
-            bound.note(warp, fragment, lanes, NamedMet(number, count if count != everybody else 0, blocks))
+            bound.note(warp, fragment, lanes, NamedMet(number, count, blocks))
             fragment.entered = state.number
         exited = 0 if count else everybody - warp.cta.threads
         if fragment.entered == state.number and state.arrived + exited >= (count or everybody):
@@ -82,7 +86,12 @@ def _named(bound: Binding) -> Handler:
 
 
 def _warp_sync(bound: Binding) -> Handler:
+    members = bound.reader.get(bound.one.operands[-1])
+
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+        named = bound.reader.one_value(members(fragment), lanes, "its membermask")
+        if named & warp.mask & ~warp.alive:
+            bound.assume(NAMED_EXITED)
         bound.note(warp, fragment, lanes, LanesMet(True, fragment.met))
         fragment.met = 0
         return True

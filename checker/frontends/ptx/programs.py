@@ -25,7 +25,7 @@ from sm90_verify.spec.ptx.limits import WARP
 class PartsWriter:
     """Writes programs. map: of the memory; threads: of a CTA; sources: by the number of an event, its place in the
     file; unsure: the error for what is not known of an event; registers: those of wgmma that a program has, by its name
-    and its part, where they are known.
+    and its part, where they are known; counted: the ranks of CTAs whose barrier 0 counts.
     """
 
     map: MemoryMap
@@ -36,6 +36,7 @@ class PartsWriter:
     tick: Tick = unheard
     made: dict[op.Operation, op.Operation] = field(default_factory=dict)
     registers: Callable[[str, PartOfRole], RegisterFile] | None = None
+    counted: frozenset[int] = frozenset()
 
     def kernel(self, name: str, programs: Sequence[Program], registers: int, owned: Iterable[Region] = ()) -> Kernel:
         """The kernel of these programs. owned: registers that are theirs. Raises SpecError for what is wrong in every
@@ -73,7 +74,7 @@ class PartsWriter:
         nodes: list[Node] = []
         last = head = loops = 0
         for number, what, distance in PartWriter(
-            self.threads, self.map, self.made, part, self.unsure, registers
+            self.threads, self.map, self.made, part, self.unsure, registers, counted=part.rank in self.counted
         ).operations():
             after, last = len(nodes) + 1, number
             if not isinstance(what, PeriodMarked):

@@ -143,6 +143,7 @@ class _InstructionReader:
         instruction reads it.
         """
         kind = next((word for word in reversed(self.modifiers) if word in ("f32", "f64")), "")
+        kind = "f32" if self.modifiers[:1] == ["fractional"] else kind  # of createpolicy, which names another type
         try:
             found = integer(text)
             if kind != "f32" or text[:2] not in ("0d", "0D"):

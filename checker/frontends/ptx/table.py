@@ -6,9 +6,10 @@ It reads the programs of a Kernel alone: who arrives where, who waits, who acces
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
+from sm90_verify.frontends.ptx.launch import Block
 from sm90_verify.made_of import BufferRow, KernelTable, RingRow, WarpsRow
 from sm90_verify.spec.model.flow import meeting_of
 from sm90_verify.spec.model.kernel import Kernel, Program
@@ -33,9 +34,38 @@ class _Buffer:
     readers: dict[tuple[str, str], None] = field(default_factory=dict)
 
 
-def kernel_table(kernel: Kernel, base: int) -> KernelTable:
-    """The tables of a kernel, of its first CTA. base: the address that others count from."""
-    home = kernel.programs[0].home if kernel.programs else ""
+def kernel_tables(cases: Iterable[tuple[Kernel, Sequence[Block]]], base: int) -> KernelTable:
+    """The table of the first CTA, with those that have the same rings, and the tables of others. cases: kernels of
+    clusters with their CTAs, by rank. base: the address that others count from.
+    """
+    found: dict[object, tuple[KernelTable, list[Block]]] = {}
+    for kernel, blocks in cases:
+        for rank, block in enumerate(blocks):
+            home = kernel.cluster.home(rank)
+            table = replace(kernel_table(kernel, home, base), block=block)
+            found.setdefault(_rings_seen_from(table, home), (table, []))[1].append(block)
+    first, *others = (replace(table, alike=tuple(blocks[1:])) for table, blocks in found.values())
+    return replace(first, others=tuple(others))
+
+
+def _rings_seen_from(table: KernelTable, home: str) -> tuple[RingRow, ...]:
+    """The same for CTAs with the same rings: its own names without the CTA, and for all others one name."""
+
+    def one(name: str) -> str:
+        own = re.sub(rf"(?<!\w){re.escape(home)}", "", name) if home else name
+        return re.sub(r"\bcta\d+\.", "peer.", own)
+
+    def some(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({one(name) for name in names}))
+
+    return tuple(
+        replace(row, ring=one(row.ring), arrive=some(row.arrive), copies=some(row.copies), waits=some(row.waits))
+        for row in table.rings
+    )
+
+
+def kernel_table(kernel: Kernel, home: str, base: int) -> KernelTable:
+    """The tables of a CTA, whose names begin with `home`. base: the address that others count from."""
     mine = [program for program in kernel.programs if program.home == home]
     rings, buffers = _rings(kernel, home), _buffers(kernel, home)
     signals = _signals(kernel, home)
@@ -66,6 +96,7 @@ def kernel_table(kernel: Kernel, base: int) -> KernelTable:
             )
             for name, buffer in buffers.items()
         ),
+        base,
     )
 
 

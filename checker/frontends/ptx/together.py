@@ -7,11 +7,12 @@ have not exited to come to __syncthreads()); at what multiplies or moves matrice
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.events import (
+    Fenced,
     LaneEvent,
     LanesMet,
     LanesParted,
@@ -25,6 +26,7 @@ from sm90_verify.frontends.ptx.instruction import PtxInstruction
 from sm90_verify.frontends.ptx.operands import Indices, Undetermined
 from sm90_verify.frontends.ptx.state import CtaState, Warp
 from sm90_verify.frontends.ptx.values import lane
+from sm90_verify.spec.ptx.limits import WARPGROUP
 
 
 class MeetingLanes(NamedTuple):
@@ -155,31 +157,57 @@ def _open(code: Code, warp: Warp, one: LaneEvent, other: LaneEvent | None) -> Un
     return Undetermined(f"{what}: let all lanes come to one of them", code.source(one.number))
 
 
-def unlike_warps(code: Code, cta: CtaState) -> bool:
+def unlike_warps(code: Code, cta: CtaState, *, parted: bool) -> bool:
     """Says of a warp that it has parted where it executes a wgmma or a setmaxnreg that another one of its warpgroup
-    does not execute. Whether any does.
+    does not execute, be it that there is none. Whether any does. parted: some have parted already, and it is only left
+    out what not all execute. Raises Undetermined where one has come to its first
+    wgmma.fence, and another one never can: who waits for whom begins at the wgmma.
     """
     found = False
     for start in range(0, len(cta.warps), 4):
         group = cta.warps[start : start + 4]
         for kinds, told in ((is_of_wgmma, "the wgmmas"), (_of_registers, "the setmaxnreg")):
             each = [[(at, event) for at, event in enumerate(warp.events) if kinds(event.what)] for warp in group]
-            longest = max(each, key=len)
-            for place in range(len(longest)):
+            short = kinds is is_of_wgmma and sum(warp.mask.bit_count() for warp in group) < WARPGROUP
+            for place in range(max(map(len, each))):
                 here = [some[place] if place < len(some) else None for some in each]
                 names = {None if one is None else _same(code, one[1]) for one in here}
                 gone = all(one is not None or not warp.fragments for one, warp in zip(here, group, strict=True))
-                if len(names) > 1 and gone:
-                    number = next(at for at, one in enumerate(here) if one is not None)
-                    one = here[number]
-                    assert one is not None
+                if (len(names) > 1 and (gone or parted)) or short:
                     others = f"{told} of other warps of its warpgroup are not the same"
-                    group[number].events.insert(one[0], one[1]._replace(what=LanesParted(others)))
+                    others = f"its warpgroup has fewer than {WARPGROUP} threads" if short else others
+                    _part(group, here, kinds, "" if parted else others)
                     found = True
                     break
+                fences = any(some and all(isinstance(one.what, Fenced) for _, one in some) for some in each)
+                if kinds is is_of_wgmma and fences and not all(each):
+                    raise _never_there(code, group, here)
             if found:
                 return True
     return found
+
+
+def _never_there(code: Code, group: Sequence[Warp], here: Sequence[tuple[int, LaneEvent] | None]) -> Undetermined:
+    event = next(one[1] for one in here if one is not None)
+    absent = next(warp.name for warp, one in zip(group, here, strict=True) if one is None and warp.fragments)
+    name = code.function.code[event.number].name
+    what = f"{name} is for all warps of a warpgroup, and {absent} cannot go on before it"
+    return Undetermined(f"{what}: what the others do there is not known", code.source(event.number))
+
+
+def _part(
+    group: Sequence[Warp], here: Sequence[tuple[int, LaneEvent] | None], kinds: Callable[[What], bool], others: str
+) -> None:
+    """Leaves out what warps of a warpgroup do not do together, from there on: what comes of it is undefined. others:
+    why the first of them has parted, "" if that is said elsewhere.
+    """
+    for warp, first in zip(group, here, strict=True):
+        if first is not None:
+            begun = first[0]
+            warp.events[begun:] = [event for event in warp.events[begun:] if not kinds(event.what)]
+    number, one = next((number, one) for number, one in enumerate(here) if one is not None)
+    if others:
+        group[number].events.insert(one[0], one[1]._replace(what=LanesParted(others)))
 
 
 def _same(code: Code, event: LaneEvent) -> tuple[str, What]:

@@ -67,7 +67,8 @@ Unsure: TypeAlias = Callable[[LaneEvent, str], Undetermined]
 
 class PartWriter:
     """Writes the events of one part as operations. everybody: the threads of a CTA; map: of its memory; made: records
-    that were made before, which remember their effects; registers: of the part, None where nobody sees them.
+    that were made before, which remember their effects; registers: of the part, None where nobody sees them; counted:
+    barrier 0 of its CTA is one that counts.
     """
 
     def __init__(
@@ -78,9 +79,11 @@ class PartWriter:
         part: PartOfRole,
         unsure: Unsure,
         registers: RegisterFile | None,
+        *,
+        counted: bool,
     ) -> None:
         self.everybody, self.map, self.made, self.part, self.unsure = everybody, map, made, part, unsure
-        self.rank, self.registers = part.rank, registers
+        self.rank, self.registers, self.counted = part.rank, registers, counted
         self.threads = part.mask.bit_count()
         self.lineage = Lineage()
         self.seen: dict[BarrierAt, int] = {}
@@ -229,7 +232,7 @@ class PartWriter:
                 return op.StoreAsync(access, self.map.barriers[barrier], size, None)
 
     def _named(self, id: int, count: int, *, blocks: bool) -> op.Operation:
-        if id == 0 and count in (0, self.everybody) and blocks:
+        if id == 0 and count in (0, self.everybody) and blocks and not self.counted:
             return op.CtaSync()
         return op.NamedSync(id, count or self.everybody, blocks)
 
