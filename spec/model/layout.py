@@ -43,7 +43,8 @@ class Layout(NamedTuple):
     """All regions; `arrivals`: the init count of every mbarrier that is initialised before the roles start;
     `barriers`: the declarations that are barriers; `slots`: how many slots each declaration has; `holds`: the tag of
     what a buffer holds at the start; `places`: where each declaration is written, if it is known; `under`: by buffer,
-    the barriers that lie in its bytes too; `words`: by object, the words."""
+    the barriers that lie in its bytes too; `words`: by object, the words; `begins`: the first address of the shared
+    memory that a CTA has (before it, on the hardware, comes what the system keeps)."""
 
     regions: tuple[Region, ...]
     arrivals: dict[str, int]
@@ -53,6 +54,7 @@ class Layout(NamedTuple):
     places: dict[str, Source | None]
     under: dict[str, tuple[Region, ...]]
     words: dict[str, WordValues] = {}
+    begins: int = 0
 
     def overlaps(self) -> list[tuple[Region, Region]]:
         """Pairs of objects that share bytes without being declared to."""

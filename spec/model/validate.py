@@ -154,15 +154,15 @@ def _some(names: Iterable[str]) -> str:
 def _check_memory(layout: Layout) -> None:
     """Every declaration lies in memory that is there, and mbarriers at multiples of their size."""
     for region in layout.regions:
-        wrong = _wrong_place(region, region.declaration in layout.barriers)
+        wrong = _wrong_place(region, region.declaration in layout.barriers, layout.begins)
         if wrong:
             raise SpecError(wrong, layout.places.get(region.declaration))
 
 
-def _wrong_place(region: Region, barrier: bool) -> str:
+def _wrong_place(region: Region, barrier: bool, begins: int) -> str:
     if region.stop <= region.start:
         return f"{region.object} has {region.stop - region.start} bytes: use 1 or more"
-    size = SHARED_OF_CTA if region.space == "shared" else region.stop
+    size = begins + SHARED_OF_CTA if region.space == "shared" else region.stop
     wrong = outside_shared(region.object, region.start, region.stop, size)
     return wrong or (misplaced_mbarrier(region.object, region.start) if barrier else "")
 

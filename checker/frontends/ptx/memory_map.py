@@ -31,6 +31,7 @@ from sm90_verify.frontends.ptx.events import (
 )
 from sm90_verify.frontends.ptx.footprints import Ranges, merged
 from sm90_verify.frontends.ptx.naming import Names
+from sm90_verify.frontends.ptx.spaces import SHARED_BEGINS
 from sm90_verify.spec.model.layout import Layout, Region, barriers_over
 from sm90_verify.spec.ptx.limits import MATRIX_ALIGNMENT, MBARRIER_BYTES
 from sm90_verify.spec.ptx.memory import Access
@@ -89,7 +90,7 @@ class MemoryMap:
                 regions.append(Region(one.name, "shared", one.start, one.stop, over, one.name, rank))
         regions += registers
         slots = {region.declaration: 1 for region in regions}
-        return Layout(tuple(regions), {}, names, slots, {}, {}, barriers_over(regions, names))
+        return Layout(tuple(regions), {}, names, slots, {}, {}, barriers_over(regions, names), begins=SHARED_BEGINS)
 
 
 def memory_map(done: Iterable[tuple[int, What]], homes: Sequence[str], names: Names, base: int) -> MemoryMap:
