@@ -11,6 +11,7 @@ from dataclasses import replace
 from sm90_verify.engines.combine import settled
 from sm90_verify.engines.effort import TRACE_SECONDS, RanOut
 from sm90_verify.engines.engine import Answer, Question
+from sm90_verify.engines.order.cut import is_large
 from sm90_verify.engines.order.engine import OrderEngine
 from sm90_verify.engines.search.engine import REFINED, SearchEngine
 from sm90_verify.engines.shown import leads
@@ -60,4 +61,4 @@ def _looked_closer(question: Question, ordered: Answer) -> Answer:
 
 
 def _is_large(question: Question) -> bool:
-    return len(question.subject.machine.actions) > MOST_ACTIONS
+    return is_large(question.subject.whole) or len(question.subject.machine.actions) > MOST_ACTIONS

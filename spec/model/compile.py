@@ -8,6 +8,7 @@ from typing import assert_never
 from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.copies import finds, landings, starts, triggered, triggers, writes
+from sm90_verify.spec.model.cut import Cut
 from sm90_verify.spec.model.decisions import choice_ways, loop_ways
 from sm90_verify.spec.model.flow import (
     arrivals_ahead,
@@ -57,16 +58,16 @@ from sm90_verify.spec.ptx.thread_barriers import (
 from sm90_verify.spec.ptx.turns import Turn, start_ways, wait_ways
 
 
-def compile_kernel(kernel: Kernel, tick: Tick = unheard, *, kept: int | None = None) -> Machine:
+def compile_kernel(kernel: Kernel, tick: Tick = unheard, *, kept: int | None = None, cut: Cut | None = None) -> Machine:
     """The Machine of a kernel. tick: called at each of its locations. kept: the most shared decisions that it remembers
-    for who has not read them (default: as many as the kernel's rings ask for).
+    for who has not read them (default: as many as the kernel's rings ask for). cut: what is compiled, if not all.
     """
-    return _Compiler(kernel, tick, kept).machine()
+    return _Compiler(kernel, tick, kept, cut).machine()
 
 
 class _Compiler:
-    def __init__(self, kernel: Kernel, tick: Tick, kept: int | None) -> None:
-        self.kernel, self.programs, self.tick = kernel, kernel.programs, tick
+    def __init__(self, kernel: Kernel, tick: Tick, kept: int | None, cut: Cut | None) -> None:
+        self.kernel, self.programs, self.tick, self.cut = kernel, kernel.programs, tick, cut
         self.actions: list[Action] = []
         self.names: set[str] = set()
         self.v = Variables(kernel, kept)
@@ -113,15 +114,22 @@ class _Compiler:
             tuple(self.actions),
             checks,
             tuple(found),
-            structure_of(self.v),
+            structure_of(self.v, whole=self.cut is None),
+            self.cut,
         )
 
     def _role(self, program: Program) -> Role:
-        reachable, awaited, ahead = arrivals_ahead(program), waits_ahead(program), next_waits(program)
+        reachable = arrivals_ahead(program)
+        unasked: tuple[list[tuple[str, ...]], list[dict[str, tuple[int, ...]]]]
+        unasked = [()] * len(program.nodes), [{}] * len(program.nodes)
+        awaited, ahead = unasked if self.cut else (waits_ahead(program), next_waits(program))
         locations, inside = list[Location](), list[Location]()
         for index, node in enumerate(program.nodes):
             self.tick("compiling", program.name, index, node.source)
             what, thing = words_of(node)
+            if self.cut is not None and self.cut.ends_before(program.name, index) and node.successors:
+                locations.append(Location(what, thing, node.source, arrives_on=tuple(reachable[index])))
+                continue
             checks = [check_of(part, thing) for part in self._standing(program, node)]
             checks += self.signals.overtaken(program, index)
             locations.append(
@@ -186,7 +194,8 @@ class _Compiler:
         self, program: Program, node: Node, at: int, entrance: int, ways: Iterable[Way], prefix: str = ""
     ) -> None:
         what, thing = words_of(node)
-        accesses = [] if prefix else list(self.unmet.by_accesses(program, node))
+        compared = self.cut is None or (program.name, at) in self.cut.watched
+        accesses = [] if prefix else list(self.unmet.by_accesses(program, node, compared=compared))
         for way in self.signals.moving(program.name, node, ways):
             target = at if way.kind == "stays" else node.successors.get(way.answer)
             target = entrance if way.kind == "enters" else target

@@ -84,17 +84,17 @@ def bare_writes(kernel: Kernel) -> list[tuple[str, Access]]:
         for access in late(node.operation)
         if fencing and any(access.overlaps(other) for other in wanting)
     }
+    known: dict[Access, bool] = {}
     for program in kernel.programs:
         if fencing <= {program.name} or kernel.rules.strict:
             continue
         for node in program.nodes:
-            if effects_of(node.operation).lets_go_on or not node.successors:
-                unfenced = (access for access in node.held.unfenced if access.write)
-                found.update(
-                    ((program.name, access), None)
-                    for access in unfenced
-                    if any(access.overlaps(other) for other in wanting)
-                )
+            if node.held.unfenced and (effects_of(node.operation).lets_go_on or not node.successors):
+                for access in node.held.unfenced:
+                    if access not in known:
+                        known[access] = access.write and any(access.overlaps(other) for other in wanting)
+                    if known[access]:
+                        found[program.name, access] = None
     return list(found)
 
 

@@ -149,8 +149,8 @@ class Unmet:
                 found.setdefault(meeting_of(program, node.operation), []).append((place, node.source))
         return found
 
-    def by_accesses(self, program: Program, node: Node) -> Iterator[Check]:
-        """What the accesses that begin there must not meet."""
+    def by_accesses(self, program: Program, node: Node, *, compared: bool = True) -> Iterator[Check]:
+        """What the accesses that begin there must not meet. compared: with what other roles do, too."""
         role, effects = program.name, effects_of(node.operation)
         kinds = {access: key for key, _ in effects.lands for access in key.accesses}
         for access in effects.accesses:
@@ -158,7 +158,7 @@ class Unmet:
                 finds = not access.write and access.value is not None and not reads_its_own(program, node)
                 yield from self.causality.race_checks(program, access, finds)
             yield from own_checks(role, access, node.held)
-            met = self._met_by(program, access, kinds.get(access))
+            met = (self._met_by if compared else self._undefined_behind)(program, access, kinds.get(access))
             yield from met.races
             if self._unfollowed(access) is None:
                 held = told_by_place(self.v.covered, role, node.held)
@@ -176,6 +176,12 @@ class Unmet:
         if key not in self._met:
             self._met[key] = self._new_met(program, access, kind)
         return self._met[key]
+
+    def _undefined_behind(self, program: Program, access: Access, kind: Copies | None) -> _Met:
+        """Of what an access must not meet, that behind which nothing is defined: the copies of its own kind."""
+        around = self._shared[program.name]
+        flights = (one for some in around for one in some.flights if kind is not None and one.kind == kind)
+        return _Met(tuple(race_checks(program.name, access, (), flights, kind)), (), ())
 
     def _new_met(self, program: Program, access: Access, kind: Copies | None) -> _Met:
         role, strict = program.name, self.kernel.rules.strict

@@ -1,0 +1,49 @@
+"""How much of a large kernel is compiled to execute what a run has found, which seldom comes to its end.
+
+A Machine that is cut has nothing to execute behind some location of each role, and few checks (spec.model.cut). What it
+shows to be violated is; where it shows nothing, or a schedule comes to where it is cut, one with more of the kernel is
+asked, and the whole one in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sm90_verify.engines.engine import Question
+from sm90_verify.engines.order.outcome import Outcome
+from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.spec.model.cut import Cut
+from sm90_verify.spec.model.kernel import Kernel, Program
+from sm90_verify.spec.model.machine import Machine
+
+LARGE = 3_000
+"""Locations; the machine of a kernel with fewer is compiled whole."""
+MARGINS = (1, 60)
+"""Locations of each role that are compiled behind those that a run has come to."""
+
+
+def is_large(kernel: Kernel) -> bool:
+    """Its machine is not compiled for anything but what a run comes to."""
+    return sum(len(program.nodes) for program in kernel.programs) > LARGE and all(map(_is_straight, kernel.programs))
+
+
+def _is_straight(program: Program) -> bool:
+    """Every location leads to the next one, so that a role is where as many events as it has done lead it."""
+    last = len(program.nodes) - 1
+    return all(node.successors == ({None: at + 1} if at < last else {}) for at, node in enumerate(program.nodes))
+
+
+def machines(outcome: Outcome, question: Question) -> Iterator[Machine]:
+    """Machines to execute the failures of an outcome on, the smallest first; the last one is that of the subject."""
+    if outcome.plan is not None and is_large(outcome.kernel):
+        done = [0] * len(outcome.programs)
+        longest = max(outcome.failures, key=lambda one: one.length)
+        for who, *_ in longest.log[: longest.length]:
+            if who >= 0:
+                done[who] += 1
+        steps = [failure.step for failure in outcome.failures if failure.step is not None]
+        watched = frozenset((outcome.programs[max(who, ~who)].name, at) for who, at in steps)
+        for margin in MARGINS:
+            last = {program.name: events + margin for program, events in zip(outcome.programs, done, strict=True)}
+            yield compile_kernel(outcome.kernel, question.subject.tick, cut=Cut(last, watched))
+    yield question.subject.machine
