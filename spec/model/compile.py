@@ -84,6 +84,7 @@ class _Compiler:
         }
         self.ended = {p.name: in_locations(self.v.counters[p.name], final_nodes(p)) for p in kernel.programs}
         homes = dict.fromkeys(program.home for program in kernel.programs)
+        self.counts: dict[tuple[str, int], Expr] = {}
         self.exited = {home: self._exited(home, THREADS_WIDTH) for home in homes}
         self.gone = {home: all_of(self.ended[p.name] for p in self._at_home(home)) for home in homes}
         self.unmet = Unmet(self.v, bystanders(self.v), self.gone, self.causality)
@@ -120,9 +121,7 @@ class _Compiler:
 
     def _role(self, program: Program) -> Role:
         reachable = arrivals_ahead(program)
-        unasked: tuple[list[tuple[str, ...]], list[dict[str, tuple[int, ...]]]]
-        unasked = [()] * len(program.nodes), [{}] * len(program.nodes)
-        awaited, ahead = unasked if self.cut else (waits_ahead(program), next_waits(program))
+        awaited, ahead = (None, None) if self.cut else (waits_ahead(program), next_waits(program))
         locations, inside = list[Location](), list[Location]()
         for index, node in enumerate(program.nodes):
             self.tick("compiling", program.name, index, node.source)
@@ -148,8 +147,8 @@ class _Compiler:
                         op.Arrive | op.TriggeredArrive | op.NamedSync | op.ClusterArrive | op.WordStore | op.Atom,
                     ),
                     arrives_on=tuple(reachable[index]),
-                    waits_ahead=awaited[index],
-                    next_waits=tuple(ahead[index].items()),
+                    waits_ahead=awaited[index] if awaited else (),
+                    next_waits=tuple(ahead[index].items()) if ahead else (),
                     settled=self.signals.settled(program, node),
                     just_waited=self.signals.just_waited[program.name][index],
                     begins=index == 0 and self.kernel.cluster.size > 1 and not self.kernel.rules.met,
@@ -166,7 +165,7 @@ class _Compiler:
                         kind="inside",
                         things=self._things(program, node),
                         arrives_on=tuple(reachable[index]),
-                        next_waits=tuple(ahead[index].items()),
+                        next_waits=tuple(ahead[index].items()) if ahead else (),
                         settled=meeting.flags[program.name] == 0,
                     )
                 )
@@ -338,7 +337,9 @@ class _Compiler:
         return all_of(self.ended[p.name] for p in self.programs if block_of(p.me.number) in blocks)
 
     def _exited(self, home: str, width: int, arrived: Mapping[str, Field] | None = None) -> Expr:
-        """How many threads of a CTA or a cluster have exited, without those that have arrived before."""
+        """How many threads of a CTA, or a cluster without those that have arrived before, have exited."""
+        if (home, width) in self.counts:
+            return self.counts[home, width]
         total: Expr = Lit(0, width)
         arrived = arrived or {}
         for program in self._at_home(home):
@@ -346,4 +347,4 @@ class _Compiler:
             if program.name in arrived:
                 done = done & (arrived[program.name] != ARRIVED)
             total = total + where(done, Lit(program.me.threads, width), Lit(0, width))
-        return total
+        return self.counts.setdefault((home, width), total)

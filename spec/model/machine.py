@@ -301,7 +301,7 @@ class Structure(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """A closed model. `properties`: what its checks and the deadlock analysis decide. cut: what is compiled, if not all."""
+    """A closed model. `properties` are those that its checks and the deadlock analysis decide."""
 
     name: str
     parameters: dict[str, Any]
@@ -312,6 +312,7 @@ class Machine:
     properties: tuple[str, ...]
     structure: Structure = field(default_factory=Structure)
     cut: Cut | None = None
+    """What of it is compiled, if not all."""
 
     @cached_property
     def named(self) -> dict[str, Role]:

@@ -17,7 +17,6 @@ from sm90_verify.spec.model.pools import registers_of, words_of
 from sm90_verify.spec.model.proxies import bare_bits, bare_writes, edit_fields
 from sm90_verify.spec.model.triggers import flights_of, triggers_of
 from sm90_verify.spec.model.warpgroups import Warpgroups
-from sm90_verify.spec.model.weaker import is_needed
 from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
@@ -163,9 +162,10 @@ class Variables:
         ]
 
     def _plan_bare(self) -> None:
-        self.ordered = is_needed(self.kernel)
-        self.covered = frozenset(bare_writes(self.kernel))
-        self.bare = {} if self.ordered else bare_bits(self.kernel, self.new)
+        self.ordered = bool(self.kernel.orders_less)
+        bare = bare_writes(self.kernel)
+        self.covered = frozenset(bare)
+        self.bare = {} if self.ordered else bare_bits(bare, self.new)
         self.edited = edit_fields(self.kernel, self.new)
 
     def data(self, access: Access, tag: Hashable) -> int:

@@ -14,7 +14,7 @@ from sm90_verify.spec.model.properties import HALTING
 
 ALTERNATIVES = 4
 """Failures of one property that are kept, in case the first turns out to be nothing."""
-MORE_EVENTS = 3_000
+MORE_EVENTS = 1_000
 """Events after the first violation for which a run goes on, if it is to stop at all: in search of other properties."""
 
 
