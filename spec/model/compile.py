@@ -70,7 +70,7 @@ class _Compiler:
         self.kernel, self.programs, self.tick, self.cut = kernel, kernel.programs, tick, cut
         self.actions: list[Action] = []
         self.names: set[str] = set()
-        self.v = Variables(kernel, kept)
+        self.v = Variables(kernel, kept, ordered=None if cut is None else False)
         self.homes = {program.name: program.home for program in kernel.programs}
         self.signals = Signals(self.v)
         self.causality = Causality(self.v) if self.v.ordered else None

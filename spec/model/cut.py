@@ -1,4 +1,6 @@
-"""What of a kernel is compiled where its Machine has to execute but a few schedules."""
+"""What of a kernel is compiled where its Machine has to execute but a few schedules. Each of its operations orders all
+that came before it (spec.model.weaker), or it is not cut.
+"""
 
 from __future__ import annotations
 

@@ -158,15 +158,6 @@ class Kernel:
     """2: the second depends on the first (programmatic dependent launch)."""
 
     @cached_property
-    def orders_less(self) -> str:
-        """Where an operation stands that orders less than all that came before it (spec.model.weaker); "" if none
-        does.
-        """
-        from sm90_verify.spec.model.weaker import weaker_operation
-
-        return weaker_operation(self)
-
-    @cached_property
     def launch(self) -> LaunchShape:
         """All its CTAs."""
         return LaunchShape(self.cluster, self.clusters, self.grids)

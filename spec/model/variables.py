@@ -17,6 +17,7 @@ from sm90_verify.spec.model.pools import registers_of, words_of
 from sm90_verify.spec.model.proxies import bare_bits, bare_writes, edit_fields
 from sm90_verify.spec.model.triggers import flights_of, triggers_of
 from sm90_verify.spec.model.warpgroups import Warpgroups
+from sm90_verify.spec.model.weaker import is_needed
 from sm90_verify.spec.model.words import labels, unlike
 from sm90_verify.spec.ptx import mbarrier
 from sm90_verify.spec.ptx import operations as op
@@ -39,7 +40,7 @@ class Variables:
     come.
     """
 
-    def __init__(self, kernel: Kernel, kept: int | None = None) -> None:
+    def __init__(self, kernel: Kernel, kept: int | None = None, *, ordered: bool | None = None) -> None:
         self.kernel, self.programs, self.kept = kernel, kernel.programs, kept
         self.all: list[Variable] = []
         self.names: set[str] = set()
@@ -48,7 +49,7 @@ class Variables:
         self.barriers = {name: self._barrier(name, plan) for name, plan in self.plans.items()}
         self.unseen, self.since, self.fresh, self.ages = lags_of(self.plans, self.new)
         self._plan_copies()
-        self._plan_bare()
+        self._plan_bare(ordered)
         self.triggers = triggers_of(kernel, self.new)
         for one in self.triggers:
             self.flights += flights_of(self.programs, self.counters, self.triggers, one, kernel.launch.grid_of)
@@ -161,8 +162,8 @@ class Variables:
             for access in key.accesses
         ]
 
-    def _plan_bare(self) -> None:
-        self.ordered = bool(self.kernel.orders_less)
+    def _plan_bare(self, ordered: bool | None) -> None:
+        self.ordered = is_needed(self.kernel) if ordered is None else ordered
         bare = bare_writes(self.kernel)
         self.covered = frozenset(bare)
         self.bare = {} if self.ordered else bare_bits(bare, self.new)

@@ -95,11 +95,15 @@ class _OfInterest:
         return frozenset(one for name, one in self.own if name == role and self.everything.races(one, role))
 
 
-def weaker_operation(kernel: Kernel) -> str:
-    """Where the first operation stands that lets others go on and orders less than all that its role has done before,
-    or the first wait that orders less than all that others have; "" if there is none, or nothing that could race
-    because of it. Kernel.orders_less remembers it.
+def is_needed(kernel: Kernel) -> bool:
+    """Some operation that lets others go on orders less than all that its role has done before, or some wait less than
+    all that others have; and there is something that could race because of it.
     """
+    return bool(weaker_operation(kernel))
+
+
+def weaker_operation(kernel: Kernel) -> str:
+    """Where the first of them stands, for a sentence; "" if there is none."""
     tracked: Tracked | None = None
     interest: _OfInterest | None = None
     relaxed = any(_leaves_behind(node.operation) for program in kernel.programs for node in program.nodes)

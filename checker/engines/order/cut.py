@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sm90_verify.engines.engine import Question
 from sm90_verify.engines.order.outcome import Outcome
-from sm90_verify.spec.model.compile import compile_kernel
+from sm90_verify.engines.order.planner import orders_less
 from sm90_verify.spec.model.cut import Cut
 from sm90_verify.spec.model.kernel import Kernel, Program
 from sm90_verify.spec.model.machine import Machine
@@ -22,9 +22,24 @@ MARGINS = (1, 60)
 """Locations of each role that are compiled behind those that a run has come to."""
 
 
+SEARCHED = 200
+"""Locations; where operations order less than all that came before them, search does not come to the end of a straight
+kernel with more: it tells states apart by what is ordered before what.
+"""
+
+
 def is_large(kernel: Kernel) -> bool:
     """Its machine is not compiled for anything but what a run comes to."""
-    return sum(len(program.nodes) for program in kernel.programs) > LARGE and all(map(_is_straight, kernel.programs))
+    return _is_straight_and_beyond(kernel, LARGE)
+
+
+def is_beyond_search(kernel: Kernel) -> bool:
+    """A search of all schedules is not begun without a bound."""
+    return is_large(kernel) or (_is_straight_and_beyond(kernel, SEARCHED) and bool(orders_less(kernel)))
+
+
+def _is_straight_and_beyond(kernel: Kernel, most: int) -> bool:
+    return sum(len(program.nodes) for program in kernel.programs) > most and all(map(_is_straight, kernel.programs))
 
 
 def _is_straight(program: Program) -> bool:
@@ -35,7 +50,9 @@ def _is_straight(program: Program) -> bool:
 
 def machines(outcome: Outcome, question: Question) -> Iterator[Machine]:
     """Machines to execute the failures of an outcome on, the smallest first; the last one is that of the subject."""
-    if outcome.plan is not None and is_large(outcome.kernel):
+    if outcome.plan is not None and not question.together and is_large(outcome.kernel):
+        from sm90_verify.spec.model.compile import compile_kernel
+
         done = [0] * len(outcome.programs)
         longest = max(outcome.failures, key=lambda one: one.length)
         for who, *_ in longest.log[: longest.length]:

@@ -22,11 +22,13 @@ class OrderEngine:
 
     def _answer(self, question: Question) -> Answer:
         """The Machine is compiled only if there is something to execute on it, or to say what else is possible, or for
-        other engines anyway. A large kernel is followed to its end only where its first violations are none.
+        other engines anyway. A large kernel that is asked of nobody else is followed to its end only where its first
+        violations are none.
         """
         subject = question.subject
         asked = question.properties or PROPERTIES
-        stopping = [one for one in asked if one not in subject.noted] if is_large(subject.whole) else ()
+        brief = not question.together and is_large(subject.whole)
+        stopping = [one for one in asked if one not in subject.noted] if brief else ()
         outcome = order(subject.whole, asked=asked, effort=question.effort, stopping=stopping)
         found = _findings(outcome, question)
         if outcome.stopped and not any(one.verdict == VIOLATED for one in found):

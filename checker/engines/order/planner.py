@@ -14,6 +14,7 @@ from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.contents import extents, left_by
 from sm90_verify.spec.model.flow import just_waited, meeting_of, threads_of_warp
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
+from sm90_verify.spec.model.weaker import weaker_operation
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Begun
 from sm90_verify.spec.ptx.effects import Effects, effects_of
@@ -58,7 +59,7 @@ def _unfollowed(programs: tuple[Program, ...]) -> str | None:
 
 def orders_less(kernel: Kernel) -> str:
     """Why going on because of another role does not mean to be ordered after it; "" where it does."""
-    where = kernel.orders_less
+    where = weaker_operation(kernel)
     return f"an operation orders less than all that came before it ({where})" if where else ""
 
 
