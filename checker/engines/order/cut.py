@@ -18,8 +18,10 @@ from sm90_verify.spec.model.machine import Machine
 
 LARGE = 3_000
 """Locations; the machine of a kernel with fewer is compiled whole."""
-MARGINS = (1, 60)
-"""Locations of each role that are compiled behind those that a run has come to."""
+MARGINS = ((1, True), (60, False))
+"""Locations of each role that are compiled behind those that a run has come to, and whether only failures are to be
+shown that are certain.
+"""
 
 
 SEARCHED = 200
@@ -58,9 +60,9 @@ def machines(outcome: Outcome, question: Question) -> Iterator[Machine]:
         for who, *_ in longest.log[: longest.length]:
             if who >= 0:
                 done[who] += 1
-        steps = [failure.step for failure in outcome.failures if failure.step is not None]
-        watched = frozenset((outcome.programs[max(who, ~who)].name, at) for who, at in steps)
-        for margin in MARGINS:
+        for margin, certain in MARGINS:
+            steps = [one.step for one in outcome.failures if one.step is not None and one.certain >= certain]
+            watched = frozenset((outcome.programs[max(who, ~who)].name, at) for who, at in steps)
             last = {program.name: events + margin for program, events in zip(outcome.programs, done, strict=True)}
             yield compile_kernel(outcome.kernel, question.subject.tick, cut=Cut(last, watched))
     yield question.subject.machine
