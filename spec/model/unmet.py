@@ -150,15 +150,18 @@ class Unmet:
         return found
 
     def by_accesses(self, program: Program, node: Node, *, compared: bool = True) -> Iterator[Check]:
-        """What the accesses that begin there must not meet. compared: with what other roles do, too."""
+        """What the accesses that begin there must not meet. compared: also where something is defined behind it."""
         role, effects = program.name, effects_of(node.operation)
         kinds = {access: key for key, _ in effects.lands for access in key.accesses}
         for access in effects.accesses:
+            if not compared:
+                yield from self._undefined_behind(program, access, kinds.get(access))
+                continue
             if self.causality is not None:
                 finds = not access.write and access.value is not None and not reads_its_own(program, node)
                 yield from self.causality.race_checks(program, access, finds)
             yield from own_checks(role, access, node.held)
-            met = (self._met_by if compared else self._undefined_behind)(program, access, kinds.get(access))
+            met = self._met_by(program, access, kinds.get(access))
             yield from met.races
             if self._unfollowed(access) is None:
                 held = told_by_place(self.v.covered, role, node.held)
@@ -177,11 +180,11 @@ class Unmet:
             self._met[key] = self._new_met(program, access, kind)
         return self._met[key]
 
-    def _undefined_behind(self, program: Program, access: Access, kind: Copies | None) -> _Met:
-        """Of what an access must not meet, that behind which nothing is defined: the copies of its own kind."""
-        around = self._shared[program.name]
-        flights = (one for some in around for one in some.flights if kind is not None and one.kind == kind)
-        return _Met(tuple(race_checks(program.name, access, (), flights, kind)), (), ())
+    def _undefined_behind(self, program: Program, access: Access, kind: Copies | None) -> list[Check]:
+        """Of what an access must not meet, that behind which nothing is defined: a copy of its own kind."""
+        around = self._shared[program.name] if kind is not None else ()
+        flights = (one for some in around for one in some.flights if one.kind == kind)
+        return race_checks(program.name, access, (), flights, kind)
 
     def _new_met(self, program: Program, access: Access, kind: Copies | None) -> _Met:
         role, strict = program.name, self.kernel.rules.strict
