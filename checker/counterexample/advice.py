@@ -20,9 +20,10 @@ def advice(machine: Machine, path: Sequence[tuple[str, State]], last: State, stu
         info = awaited(machine, role, last) if role.name in stuck else None
         if info is None or not last[info.pending]:
             continue
-        single = [name for name, counts in _counts(info, path, last).items() if {*counts} == {1}]
+        came = _counts(info, path, last)
+        single = [name for name, counts in came.items() if {*counts} == {1}]
         roles = [other for other in machine.roles if other.name in single and other.threads > 1]
-        others = sum(sum(counts) for name, counts in _counts(info, path, last).items() if name not in single)
+        others = sum(sum(counts) for name, counts in came.items() if name not in single)
         alone = sum(1 for other in machine.roles if other.name in single and other.threads == 1)
         expected = expected_arrivals(last, info)
         if roles and expected == others + alone + sum(other.threads for other in roles):

@@ -27,8 +27,15 @@ def arrivals_in(machine: Machine, path: Sequence[tuple[str, State]], last: State
     """
     came: dict[str, dict[str, int]] = {info.name: {} for info in machine.structure.barriers}
     states = (*(before for _, before in path), last)
+    infos = [(info.phase, info.pending, info.expected or info.phase, info) for info in machine.structure.barriers]
     for (role, before), after in zip(path, states[1:], strict=True):
-        for info in machine.structure.barriers:
+        for phase, pending, expected, info in infos:
+            if (
+                before[pending] == after[pending]
+                and before[phase] == after[phase]
+                and before[expected] == after[expected]
+            ):
+                continue
             mine, more = came[info.name], _arrived(after, info) - _arrived(before, info)
             if before[info.phase] != after[info.phase] or more < 0:
                 mine.clear()

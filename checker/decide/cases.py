@@ -18,7 +18,7 @@ from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.ptx.needs import TOGETHER
 
-TRACE_SECONDS = 1.0
+TRACE_SECONDS = 0.6
 """For a shorter schedule of a violation, unless it is asked otherwise."""
 
 

@@ -22,6 +22,7 @@ from sm90_verify.frontends.log.unexplained import NotShown
 from sm90_verify.frontends.ptx.table import kernel_tables
 from sm90_verify.result import ALLOWED, PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Finding, Result
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.model.kernel import Kernel, Program
 
 OF_MEMORY = ("race", "missing-fence", "stale-read", "smem-overlap")
 """Properties that rest on accesses that no log shows."""
@@ -101,7 +102,7 @@ def _of_the_run(recorded: Result, properties: Sequence[str]) -> Result:
 def _decided(reading: LogReading, options: Asked, effort: Effort, *, table: bool) -> Result:
     """The result on the kernel that a log shows."""
     kernel = reading.kernel(certain=bool(reading.unclear), tick=effort.tick)
-    result = _ask(reading, options, effort, certain=bool(reading.unclear))
+    result = _ask(kernel, options, effort)
     if reading.unclear:
         why = _not_shown(reading.unclear)
         findings = [
@@ -109,8 +110,8 @@ def _decided(reading: LogReading, options: Asked, effort: Effort, *, table: bool
             for one in result.findings
         ]
         result = replace(result, findings=tuple(findings))
-    elif result.verdict == VIOLATED:
-        result = _of_what_is_logged(result, _ask(reading, options, effort, certain=True))
+    elif result.verdict == VIOLATED and not _alike(kernel, shown := reading.kernel(certain=True, tick=effort.tick)):
+        result = _of_what_is_logged(result, _ask(shown, options, effort))
     if reading.starts_unseen:
         why = "the log does not show what orders the initialisation of the mbarriers before their use"
         findings = [
@@ -126,10 +127,22 @@ def _decided(reading: LogReading, options: Asked, effort: Effort, *, table: bool
     return result
 
 
-def _ask(reading: LogReading, options: Asked, effort: Effort, *, certain: bool) -> Result:
+def _alike(kernel: Kernel, shown: Kernel) -> bool:
+    """Nothing is inferred of what the kernel does: it is all shown."""
+    return kernel.layout == shown.layout and [_doing(one) for one in kernel.programs] == [
+        _doing(one) for one in shown.programs
+    ]
+
+
+def _doing(program: Program) -> tuple[object, ...]:
+    """All that a program does and where."""
+    return (program.name, program.me, [(node.operation, node.distance, node.successors) for node in program.nodes])
+
+
+def _ask(kernel: Kernel, options: Asked, effort: Effort) -> Result:
     left = max(1e-3, options.timeout - (time.perf_counter() - effort.since)) if options.timeout else 0.0
     return check_valid(
-        reading.kernel(certain=certain, tick=effort.tick),
+        kernel,
         command="log",
         properties=options.properties,
         engine=options.engine,

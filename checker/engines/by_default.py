@@ -11,6 +11,7 @@ from dataclasses import replace
 from sm90_verify.engines.combine import settled
 from sm90_verify.engines.effort import TRACE_SECONDS, RanOut
 from sm90_verify.engines.engine import Answer, Question
+from sm90_verify.engines.order.cut import is_beyond_search, is_large
 from sm90_verify.engines.order.engine import OrderEngine
 from sm90_verify.engines.search.engine import REFINED, SearchEngine
 from sm90_verify.engines.shown import leads
@@ -39,6 +40,8 @@ def by_default(question: Question) -> Answer:
     because = f"order leaves {listed([one.id for one in left])} open: {left[0].note}"
     if question.effort.ran_out():
         return ordered._replace(because="there is no time left for another one")
+    if not (question.limit or question.timeout) and is_beyond_search(question.subject.whole):
+        return ordered._replace(because=f"{because}; more than is searched without a bound (--limit, --timeout)")
     if any(one.verdict == VIOLATED for one in ordered.findings) and _is_large(question):
         brief = replace(question.effort.for_a_trace(), purpose="to search what order leaves open")
         question = question._replace(spent=brief)
@@ -60,4 +63,4 @@ def _looked_closer(question: Question, ordered: Answer) -> Answer:
 
 
 def _is_large(question: Question) -> bool:
-    return len(question.subject.machine.actions) > MOST_ACTIONS
+    return is_large(question.subject.whole) or len(question.subject.machine.actions) > MOST_ACTIONS

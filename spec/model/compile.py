@@ -8,6 +8,7 @@ from typing import assert_never
 from sm90_verify.spec.model.accesses import in_locations
 from sm90_verify.spec.model.causality import Causality
 from sm90_verify.spec.model.copies import finds, landings, starts, triggered, triggers, writes
+from sm90_verify.spec.model.cut import Cut
 from sm90_verify.spec.model.decisions import choice_ways, loop_ways
 from sm90_verify.spec.model.flow import (
     arrivals_ahead,
@@ -57,19 +58,19 @@ from sm90_verify.spec.ptx.thread_barriers import (
 from sm90_verify.spec.ptx.turns import Turn, start_ways, wait_ways
 
 
-def compile_kernel(kernel: Kernel, tick: Tick = unheard, *, kept: int | None = None) -> Machine:
+def compile_kernel(kernel: Kernel, tick: Tick = unheard, *, kept: int | None = None, cut: Cut | None = None) -> Machine:
     """The Machine of a kernel. tick: called at each of its locations. kept: the most shared decisions that it remembers
-    for who has not read them (default: as many as the kernel's rings ask for).
+    for who has not read them (default: as many as the kernel's rings ask for). cut: what is compiled, if not all.
     """
-    return _Compiler(kernel, tick, kept).machine()
+    return _Compiler(kernel, tick, kept, cut).machine()
 
 
 class _Compiler:
-    def __init__(self, kernel: Kernel, tick: Tick, kept: int | None) -> None:
-        self.kernel, self.programs, self.tick = kernel, kernel.programs, tick
+    def __init__(self, kernel: Kernel, tick: Tick, kept: int | None, cut: Cut | None) -> None:
+        self.kernel, self.programs, self.tick, self.cut = kernel, kernel.programs, tick, cut
         self.actions: list[Action] = []
         self.names: set[str] = set()
-        self.v = Variables(kernel, kept)
+        self.v = Variables(kernel, kept, ordered=None if cut is None else False)
         self.homes = {program.name: program.home for program in kernel.programs}
         self.signals = Signals(self.v)
         self.causality = Causality(self.v) if self.v.ordered else None
@@ -83,6 +84,7 @@ class _Compiler:
         }
         self.ended = {p.name: in_locations(self.v.counters[p.name], final_nodes(p)) for p in kernel.programs}
         homes = dict.fromkeys(program.home for program in kernel.programs)
+        self.counts: dict[tuple[str, int], Expr] = {}
         self.exited = {home: self._exited(home, THREADS_WIDTH) for home in homes}
         self.gone = {home: all_of(self.ended[p.name] for p in self._at_home(home)) for home in homes}
         self.unmet = Unmet(self.v, bystanders(self.v), self.gone, self.causality)
@@ -113,15 +115,20 @@ class _Compiler:
             tuple(self.actions),
             checks,
             tuple(found),
-            structure_of(self.v),
+            structure_of(self.v, whole=self.cut is None),
+            self.cut,
         )
 
     def _role(self, program: Program) -> Role:
-        reachable, awaited, ahead = arrivals_ahead(program), waits_ahead(program), next_waits(program)
+        reachable = arrivals_ahead(program)
+        awaited, ahead = (None, None) if self.cut else (waits_ahead(program), next_waits(program))
         locations, inside = list[Location](), list[Location]()
         for index, node in enumerate(program.nodes):
             self.tick("compiling", program.name, index, node.source)
             what, thing = words_of(node)
+            if self.cut is not None and self.cut.ends_before(program.name, index) and node.successors:
+                locations.append(Location(what, thing, node.source, arrives_on=tuple(reachable[index])))
+                continue
             checks = [check_of(part, thing) for part in self._standing(program, node)]
             checks += self.signals.overtaken(program, index)
             locations.append(
@@ -140,8 +147,8 @@ class _Compiler:
                         op.Arrive | op.TriggeredArrive | op.NamedSync | op.ClusterArrive | op.WordStore | op.Atom,
                     ),
                     arrives_on=tuple(reachable[index]),
-                    waits_ahead=awaited[index],
-                    next_waits=tuple(ahead[index].items()),
+                    waits_ahead=awaited[index] if awaited else (),
+                    next_waits=tuple(ahead[index].items()) if ahead else (),
                     settled=self.signals.settled(program, node),
                     just_waited=self.signals.just_waited[program.name][index],
                     begins=index == 0 and self.kernel.cluster.size > 1 and not self.kernel.rules.met,
@@ -158,7 +165,7 @@ class _Compiler:
                         kind="inside",
                         things=self._things(program, node),
                         arrives_on=tuple(reachable[index]),
-                        next_waits=tuple(ahead[index].items()),
+                        next_waits=tuple(ahead[index].items()) if ahead else (),
                         settled=meeting.flags[program.name] == 0,
                     )
                 )
@@ -186,7 +193,8 @@ class _Compiler:
         self, program: Program, node: Node, at: int, entrance: int, ways: Iterable[Way], prefix: str = ""
     ) -> None:
         what, thing = words_of(node)
-        accesses = [] if prefix else list(self.unmet.by_accesses(program, node))
+        compared = self.cut is None or (program.name, at) in self.cut.watched
+        accesses = [] if prefix else list(self.unmet.by_accesses(program, node, compared=compared))
         for way in self.signals.moving(program.name, node, ways):
             target = at if way.kind == "stays" else node.successors.get(way.answer)
             target = entrance if way.kind == "enters" else target
@@ -329,7 +337,9 @@ class _Compiler:
         return all_of(self.ended[p.name] for p in self.programs if block_of(p.me.number) in blocks)
 
     def _exited(self, home: str, width: int, arrived: Mapping[str, Field] | None = None) -> Expr:
-        """How many threads of a CTA or a cluster have exited, without those that have arrived before."""
+        """How many threads of a CTA, or a cluster without those that have arrived before, have exited."""
+        if (home, width) in self.counts:
+            return self.counts[home, width]
         total: Expr = Lit(0, width)
         arrived = arrived or {}
         for program in self._at_home(home):
@@ -337,4 +347,4 @@ class _Compiler:
             if program.name in arrived:
                 done = done & (arrived[program.name] != ARRIVED)
             total = total + where(done, Lit(program.me.threads, width), Lit(0, width))
-        return total
+        return self.counts.setdefault((home, width), total)

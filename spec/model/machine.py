@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from sm90_verify.spec.errors import Source
+from sm90_verify.spec.model.cut import Cut
 from sm90_verify.spec.ptx.expr import FALSE, Expr
 
 LIMIT = "limit"
@@ -300,7 +301,7 @@ class Structure(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """A closed model. `properties` are those that its checks (and the deadlock analysis) decide."""
+    """A closed model. `properties` are those that its checks and the deadlock analysis decide."""
 
     name: str
     parameters: dict[str, Any]
@@ -310,6 +311,8 @@ class Machine:
     checks: tuple[Check, ...]
     properties: tuple[str, ...]
     structure: Structure = field(default_factory=Structure)
+    cut: Cut | None = None
+    """What of it is compiled, if not all."""
 
     @cached_property
     def named(self) -> dict[str, Role]:

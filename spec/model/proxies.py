@@ -34,7 +34,7 @@ follows that of accesses: whether what shows a write (`Shown`) is before whateve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
@@ -84,17 +84,17 @@ def bare_writes(kernel: Kernel) -> list[tuple[str, Access]]:
         for access in late(node.operation)
         if fencing and any(access.overlaps(other) for other in wanting)
     }
+    known: dict[Access, bool] = {}
     for program in kernel.programs:
         if fencing <= {program.name} or kernel.rules.strict:
             continue
         for node in program.nodes:
-            if effects_of(node.operation).lets_go_on or not node.successors:
-                unfenced = (access for access in node.held.unfenced if access.write)
-                found.update(
-                    ((program.name, access), None)
-                    for access in unfenced
-                    if any(access.overlaps(other) for other in wanting)
-                )
+            if node.held.unfenced and (effects_of(node.operation).lets_go_on or not node.successors):
+                for access in node.held.unfenced:
+                    if access not in known:
+                        known[access] = access.write and any(access.overlaps(other) for other in wanting)
+                    if known[access]:
+                        found[program.name, access] = None
     return list(found)
 
 
@@ -126,14 +126,14 @@ def _made(node: Node) -> list[Access]:
 
 def edited_maps(kernel: Kernel) -> list[tuple[str, Access, str]]:
     """Every generic write over a tensormap that some role uses, with that role."""
-    begun = [
-        (program.name, one)
-        for program in kernel.programs
-        for node in program.nodes
-        for one in effects_of(node.operation).begins
-    ]
-    used = dict.fromkeys((role, one.access) for role, one in begun if one.access.proxy == "tensormap")
-    written = dict.fromkeys((role, one.access) for role, one in begun if one.raw and one.access.write) if used else {}
+
+    def begun() -> Iterator[tuple[str, effect_parts.Begun]]:
+        for program in kernel.programs:
+            for node in program.nodes:
+                yield from ((program.name, one) for one in effects_of(node.operation).begins)
+
+    used = dict.fromkeys((role, one.access) for role, one in begun() if one.access.proxy == "tensormap")
+    written = dict.fromkeys((role, one.access) for role, one in begun() if one.raw and one.access.write) if used else {}
     found = ((writer, access, user) for writer, access in written for user, map in used if access.overlaps(map))
     return list(dict.fromkeys(found))
 
@@ -178,10 +178,10 @@ def told_by_place(covered: Container[tuple[str, Access]], role: str, held: Held)
     return held._replace(unfenced=tuple(access for access in held.unfenced if (role, access) not in covered))
 
 
-def bare_bits(kernel: Kernel, new: Callable[..., Field]) -> dict[tuple[str, Access], Field]:
+def bare_bits(writes: Iterable[tuple[str, Access]], new: Callable[..., Field]) -> dict[tuple[str, Access], Field]:
     """A bit for each of the writes."""
     found = {}
-    for role, access in bare_writes(kernel):
+    for role, access in writes:
         name, about = f"bare.{role}.{access.object}", f"no proxy fence since {role} wrote {access.object}"
         found[role, access] = new(name, 1, 0, about, kind="bare", of=access.object, role=role, ghost=True)
     return found

@@ -15,9 +15,10 @@ from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import Expr, Field
 
 
-def structure_of(v: Variables) -> Structure:
-    """The barriers, the copies, and how far each role has got at each of its locations."""
-    return Structure(tuple(_barrier_info(v)), tuple(_copy_info(v)), tuple(_progress(v)), tuple(_clusters(v)))
+def structure_of(v: Variables, *, whole: bool = True) -> Structure:
+    """The barriers, the copies, and where the Machine is whole, how far each role has got at each of its locations."""
+    progress = tuple(_progress(v)) if whole else ()
+    return Structure(tuple(_barrier_info(v)), tuple(_copy_info(v)), progress, tuple(_clusters(v)))
 
 
 def _clusters(v: Variables) -> Iterable[ClusterInfo]:

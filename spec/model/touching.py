@@ -58,14 +58,8 @@ class Touching:
 
 
 def _all_of(bystander: Bystander) -> dict[Access, None]:
-    """What a Bystander is asked about: all that it holds anywhere, and may start."""
+    """What a Bystander is asked about: all that it may start, and holds somewhere only if it has started it."""
     found: dict[Access, None] = {}
-    seen = set[int]()
     for spot in bystander.spots:
         found.update(dict.fromkeys(spot.next))
-        if id(spot.held) not in seen:
-            seen.add(id(spot.held))
-            held = spot.held
-            for some in (held.in_progress(), held.unordered, held.unfenced, held.fresh_mma, *held.mma):
-                found.update(dict.fromkeys(some))
     return found

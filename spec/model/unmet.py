@@ -149,11 +149,14 @@ class Unmet:
                 found.setdefault(meeting_of(program, node.operation), []).append((place, node.source))
         return found
 
-    def by_accesses(self, program: Program, node: Node) -> Iterator[Check]:
-        """What the accesses that begin there must not meet."""
+    def by_accesses(self, program: Program, node: Node, *, compared: bool = True) -> Iterator[Check]:
+        """What the accesses that begin there must not meet. compared: also where something is defined behind it."""
         role, effects = program.name, effects_of(node.operation)
         kinds = {access: key for key, _ in effects.lands for access in key.accesses}
         for access in effects.accesses:
+            if not compared:
+                yield from self._undefined_behind(program, access, kinds.get(access))
+                continue
             if self.causality is not None:
                 finds = not access.write and access.value is not None and not reads_its_own(program, node)
                 yield from self.causality.race_checks(program, access, finds)
@@ -176,6 +179,12 @@ class Unmet:
         if key not in self._met:
             self._met[key] = self._new_met(program, access, kind)
         return self._met[key]
+
+    def _undefined_behind(self, program: Program, access: Access, kind: Copies | None) -> list[Check]:
+        """Of what an access must not meet, that behind which nothing is defined: a copy of its own kind."""
+        around = self._shared[program.name] if kind is not None else ()
+        flights = (one for some in around for one in some.flights if one.kind == kind)
+        return race_checks(program.name, access, (), flights, kind)
 
     def _new_met(self, program: Program, access: Access, kind: Copies | None) -> _Met:
         role, strict = program.name, self.kernel.rules.strict

@@ -57,7 +57,7 @@ def validate(kernel: Kernel, *, annotated: bool = False) -> None:
         handmade.check_parts(programs)
     for program in programs:
         of_wgmma, is_joint = part_of_a_warpgroup(program, programs), program.name in together
-        for node in program.nodes:
+        for node in _once(program):
             what = wrong_with(node.operation, program, of_wgmma, kernel.launch)
             if is_joint:
                 what = what or by_a_part_alone(node.operation, program)
@@ -88,7 +88,7 @@ def _check_things(programs: Sequence[Program], layout: Layout) -> None:
     crowded = {region.object for found in layout.under.values() for region in found}
     if len({region.object for region in layout.regions}) < len(layout.regions):
         raise SpecError("two regions of the layout have the same name: give each object one place")
-    for program, node in _nodes(programs):
+    for program, node in ((one, node) for one in programs for node in _once(one)):
         effects = effects_of(node.operation)
         named = [copies.barrier for copies, _ in effects.lands] + [one.barrier for one in (effects.triggers,) if one]
         if wrong := not_together(node.operation, barriers, program):
@@ -217,6 +217,14 @@ def _check_barrier_zero(programs: Sequence[Program]) -> None:
             line = syncs[program.home].line
             what = f"named barrier 0 is that of __syncthreads(), which the CTA executes in line {line}"
             raise SpecError(f"{what}: use another id, 1 to 15", node.source)
+
+
+def _once(program: Program) -> Iterable[Node]:
+    """The first location of every record of an operation: what is wrong with one is so wherever it is executed."""
+    found: dict[int, Node] = {}
+    for node in program.nodes:
+        found.setdefault(id(node.operation), node)
+    return found.values()
 
 
 def _nodes(programs: Sequence[Program]) -> Iterator[tuple[Program, Node]]:

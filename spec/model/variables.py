@@ -40,7 +40,7 @@ class Variables:
     come.
     """
 
-    def __init__(self, kernel: Kernel, kept: int | None = None) -> None:
+    def __init__(self, kernel: Kernel, kept: int | None = None, *, ordered: bool | None = None) -> None:
         self.kernel, self.programs, self.kept = kernel, kernel.programs, kept
         self.all: list[Variable] = []
         self.names: set[str] = set()
@@ -49,7 +49,7 @@ class Variables:
         self.barriers = {name: self._barrier(name, plan) for name, plan in self.plans.items()}
         self.unseen, self.since, self.fresh, self.ages = lags_of(self.plans, self.new)
         self._plan_copies()
-        self._plan_bare()
+        self._plan_bare(ordered)
         self.triggers = triggers_of(kernel, self.new)
         for one in self.triggers:
             self.flights += flights_of(self.programs, self.counters, self.triggers, one, kernel.launch.grid_of)
@@ -162,10 +162,11 @@ class Variables:
             for access in key.accesses
         ]
 
-    def _plan_bare(self) -> None:
-        self.ordered = is_needed(self.kernel)
-        self.covered = frozenset(bare_writes(self.kernel))
-        self.bare = {} if self.ordered else bare_bits(self.kernel, self.new)
+    def _plan_bare(self, ordered: bool | None) -> None:
+        self.ordered = is_needed(self.kernel) if ordered is None else ordered
+        bare = bare_writes(self.kernel)
+        self.covered = frozenset(bare)
+        self.bare = {} if self.ordered else bare_bits(bare, self.new)
         self.edited = edit_fields(self.kernel, self.new)
 
     def data(self, access: Access, tag: Hashable) -> int:

@@ -106,7 +106,7 @@ class Held(NamedTuple):
             held = held._triggered(effects.triggers)
         if effects.registers is not None:
             held = held._replace(registers=effects.registers.registers)
-        return held._ordered(effects, self.in_progress()) if self.tracks else held
+        return held._ordered(effects, self) if self.tracks else held
 
     def _begun(self, effects: Effects) -> Held:
         held, bulk, mma = self, effects.lasting("bulk_group"), effects.lasting("mma_group")
@@ -187,7 +187,7 @@ class Held(NamedTuple):
         copying = self._copying() if self.cp or self.fresh_cp else ()
         return tuple(one for one in self.unfenced if one in copying)
 
-    def _ordered(self, effects: Effects, before: tuple[Access, ...]) -> Held:
+    def _ordered(self, effects: Effects, before: Held) -> Held:
         """Keeps account of what a release orders: generic accesses, and those of groups that were in progress before
         the operation and are over. Arrivals on mbarriers and bar.sync release at CTA scope at least, and are taken to
         do so for the cluster: PTX does not say that a barrier.cluster.arrive.relaxed after bar.sync shows other CTAs
@@ -199,8 +199,10 @@ class Held(NamedTuple):
             case "relaxed":
                 return self._replace(recent=(), unordered=_unique((*self.unordered, *self.recent)))
             case None:
-                now = self.in_progress()
-                recent = (*effects.lasting("done"), *(access for access in before if access not in now))
+                recent = effects.lasting("done")
+                if effects.ends is not None or effects.triggers is not None:
+                    now = self.in_progress()
+                    recent += tuple(access for access in before.in_progress() if access not in now)
                 return self._replace(recent=_unique((*self.recent, *recent))) if recent else self
             case _:
                 assert_never(effects.orders)

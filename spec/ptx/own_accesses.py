@@ -13,13 +13,12 @@ def own_faults(role: str, access: Access, held: Held) -> Iterator[tuple[str, str
     """(property, sentence): an access that `role` begins where it holds this must wait for a group of its own, or
     wants a wgmma.fence (PTX ISA 9.7.15.7.1).
     """
-    mine = describe(access)
-    if any(access.collides(earlier) for earlier in held.in_progress()):
+    if any(map(access.collides, held.in_progress())):
         need = ACCUMULATED if access.space == "registers" else OVER
-        yield need.property, need.said(role=role, access=mine)
+        yield need.property, need.said(role=role, access=describe(access))
     if access.space == "registers" and access.proxy == "async":
         if not held.fenced:
-            yield FIRST_FENCED.property, FIRST_FENCED.said(role=role, access=mine)
+            yield FIRST_FENCED.property, FIRST_FENCED.said(role=role, access=describe(access))
         elif earlier := next(filter(access.collides, held.touched), None):
-            because = REGISTERS_FENCED.said(role=role, earlier=describe(earlier), access=mine)
+            because = REGISTERS_FENCED.said(role=role, earlier=describe(earlier), access=describe(access))
             yield REGISTERS_FENCED.property, because

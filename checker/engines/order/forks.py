@@ -41,10 +41,14 @@ class _Situation:
 
 
 class Forks:
-    """failures: what the runs find. diverged, unsure, raced: as of a Run, of any of them; events: of all of them."""
+    """failures: what the runs find. diverged, unsure, raced: as of a Run, of any of them; events: of all of them.
+    stopping: as of a Run, where there is but one; stopped: it was.
+    """
 
-    def __init__(self, plan: Plan, effort: Effort, asked: Collection[str]) -> None:
+    def __init__(self, plan: Plan, effort: Effort, asked: Collection[str], stopping: Collection[str] = ()) -> None:
         self.plan, self.effort, self.asked = plan, effort, asked
+        self.stopping = () if plan.decisions or plan.endless else stopping
+        self.stopped = False
         self.failures: list[Failure] = []
         self.diverged = self.unsure = self.contested = ""
         self.raced = False
@@ -54,7 +58,7 @@ class Forks:
 
     def follow(self) -> None:
         run = Run(self.plan)
-        run.tick = self._tick
+        run.tick, run.stopping = self._tick, self.stopping
         run.start()
         try:
             if run.halted:
@@ -196,6 +200,7 @@ class Forks:
         self.unsure = self.unsure or run.unsure or turns.unsure(run)
         self.contested = self.contested or run.contested
         self.raced = self.raced or run.raced
+        self.stopped = self.stopped or len(run.state.log) >= run.ends
         self.events += len(run.state.log) - already
 
     def _keep(self, run: Run) -> None:

@@ -104,7 +104,7 @@ def _fence_accesses(run: Progress, role: int, event: int, still: Numbers) -> Non
     if not run.plan.kernel.rules.strict:
         here = run.now(role)
         fenced = run.plan.fenced
-        here[fenced:] = map(max, here[fenced:], here[: run.plan.width - fenced])
+        here[fenced:] = join(here[fenced:], here[: run.plan.width - fenced])
         here[role] = state.clock[role][role]
         state.clock[role] = here
         return
@@ -149,10 +149,7 @@ def look_back(run: Progress, role: int, use: Use) -> None:
     for number in plan.near[use.bytes]:
         for other, spans in state.regions[number].items():
             known = state.done[role] if other == role else clock[other]
-            begun = max(spans.write, spans.loose_write), max(spans.read, spans.loose_read)
-            if known <= begun[1] and spans.group >= 0 and warpgroups.is_over(run, role, number, other, spans):
-                begun = begun[0], -1
-            if other != role and (known <= begun[0] or (use.write and known <= begun[1])):
+            if other != role and _is_open(run, role, use, other, number, spans, known):
                 _race(run, role, use, other, number, spans, known)
             fenced = known if strict else clock[plan.fenced + other]
             # what another role has in flight is a race already, and counts as if it had been made at once
@@ -167,6 +164,15 @@ def look_back(run: Progress, role: int, use: Use) -> None:
         for other, spans in state.regions[number].items():
             if other != role:
                 _may_differ(run, role, use, other, number, spans)
+
+
+def _is_open(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> bool:
+    """Another role has a conflicting access that need not be over: of its events the role knows that many."""
+    if known <= max(spans.write, spans.loose_write):
+        return True
+    if not use.write or known > max(spans.read, spans.loose_read):
+        return False
+    return spans.group < 0 or not warpgroups.is_over(run, role, number, other, spans)
 
 
 def _may_differ(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans) -> None:

@@ -31,7 +31,7 @@ class Outcome:
     failures: what is violated, or may be, in the order of the run. why: what keeps everything that is not violated from
     being proved; "" if nothing does. unreliable: properties that a violation of another one leaves open. contested: why
     those of STARVED are open; "" if they are not. events: how
-    many operations and copies were looked at.
+    many operations and copies were looked at. stopped: there are more.
     """
 
     kernel: Kernel = field(repr=False)
@@ -43,6 +43,7 @@ class Outcome:
     contested: str = ""
     events: int = 0
     seconds: float = 0.0
+    stopped: bool = False
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -82,12 +83,18 @@ class Outcome:
 
 
 def order(
-    kernel: Kernel, *, timeout: float = 0.0, asked: Collection[str] = PROPERTIES, effort: Effort | None = None
+    kernel: Kernel,
+    *,
+    timeout: float = 0.0,
+    asked: Collection[str] = PROPERTIES,
+    effort: Effort | None = None,
+    stopping: Collection[str] = (),
 ) -> Outcome:
     """Decides a kernel whose control flow does not depend on the schedule; see engines.order for the argument.
 
     timeout: seconds after which the run is given up (0: no bound); or what `effort` bounds. asked: of which properties
-    a violation ends a run without end.
+    a violation ends a run without end. stopping: of which properties a violation stops any run some events later, so
+    that others which are violated still later are open.
     """
     start = time.perf_counter()
     applies = applicable(kernel)
@@ -95,7 +102,7 @@ def order(
     if refused:
         return Outcome(kernel, None, applies, why=refused, seconds=time.perf_counter() - start)
     plan = make_plan(kernel)
-    runs = Forks(plan, effort or Effort(timeout), asked)
+    runs = Forks(plan, effort or Effort(timeout), asked, stopping)
     runs.follow()
     failures = tuple(runs.failures)
     why = runs.unsure or runs.diverged
@@ -105,7 +112,7 @@ def order(
     over_barriers = ("barrier-init",) if kernel.layout.under else ()
     unreliable = ("stale-read", "missing-fence", *over_barriers) if runs.raced else ()
     seconds = time.perf_counter() - start
-    return Outcome(kernel, plan, applies, failures, why, unreliable, runs.contested, runs.events, seconds)
+    return Outcome(kernel, plan, applies, failures, why, unreliable, runs.contested, runs.events, seconds, runs.stopped)
 
 
 def applicable(kernel: Kernel) -> tuple[str, ...]:

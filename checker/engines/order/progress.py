@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections.abc import Collection
 from dataclasses import replace
+from math import inf
 
 from sm90_verify.engines.order.plan import Plan
 from sm90_verify.engines.order.state import NEVER, Clock, Failure, RunState
@@ -12,6 +14,8 @@ from sm90_verify.spec.model.properties import HALTING
 
 ALTERNATIVES = 4
 """Failures of one property that are kept, in case the first turns out to be nothing."""
+MORE_EVENTS = 1_000
+"""Events after the first violation for which a run goes on, if it is to stop at all: in search of other properties."""
 
 
 class Progress(ABC):
@@ -19,7 +23,9 @@ class Progress(ABC):
 
     failures: what is violated, the first ones of each property. diverged: why other schedules may do something else
     than this run; unsure: why a property cannot be decided at all; contested: why some request for registers may not be
-    granted in other schedules, though what is done in them is the same. All are "" if there is no reason.
+    granted in other schedules, though what is done in them is the same. All are "" if there is no reason. stopping:
+    properties a violation of which, or another thing that other schedules do, is to stop the run; ends: after how many
+    events.
     """
 
     def __init__(self, plan: Plan, state: RunState) -> None:
@@ -28,6 +34,8 @@ class Progress(ABC):
         self.failures: list[Failure] = []
         self.diverged = self.unsure = self.halted = self.contested = ""
         self.raced = False
+        self.stopping: Collection[str] = ()
+        self.ends = inf
 
     @abstractmethod
     def may_end(self, role: int) -> None:
@@ -85,7 +93,7 @@ class Progress(ABC):
         """Where the role was, or is, when it executes one of its events."""
         if event == self.state.done[role]:
             return self.state.at[role]
-        return next(node for who, node, _, number in reversed(self.state.log) if who == role and number == event)
+        return self.state.been[role][event]
 
     # -- failures
 
@@ -149,6 +157,8 @@ class Progress(ABC):
             known for known in self.failures if (known.property, known.certain) == (failure.property, failure.certain)
         ]
         if len(alike) < ALTERNATIVES and failure not in alike:
+            if failure.property in self.stopping and (failure.certain or self.diverged):
+                self.ends = min(self.ends, len(self.state.log) + MORE_EVENTS)
             self.failures.append(
                 replace(failure, log=self.state.log, length=len(self.state.log), given=tuple(self.state.given or ()))
             )

@@ -85,6 +85,8 @@ class Run(Progress):
             moved = True
             if self.tick is not None and len(state.log) % OFTEN == 0:
                 self.tick(role, len(state.log))
+            if len(state.log) >= self.ends:
+                self.unsure = self.halted = "the run was stopped after the first violations"
             if self.halted:
                 break
         return moved
@@ -141,6 +143,7 @@ class Run(Progress):
             return True
         done = state.done[role]
         state.history[role].append(before)
+        state.been[role].append(state.at[role])
         state.log.append((role, state.at[role], given, done))
         state.done[role] = done + 1
         state.at[role] = target

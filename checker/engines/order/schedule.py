@@ -31,11 +31,17 @@ _MAY_SHOW = {"phase-lapped": ("unobserved-phase",)}
 """What an arrival that may be counted in another phase can come to first."""
 
 
+class CutOff(Exception):
+    """A schedule has come to where the Machine is cut."""
+
+
 def confirm(outcome: Outcome, machine: Machine) -> dict[str, Violation]:
-    """By property, a schedule of the machine that shows a violation: that of its first failure, if it does."""
+    """By property, a schedule of the machine that shows a violation: that of its first failure, if it does. On one that
+    is cut, what is not certain is executed only where nothing that is shows a violation. Raises CutOff.
+    """
     found: dict[str, Violation] = {}
     for failure in sorted(outcome.failures, key=lambda failure: not failure.certain):
-        if failure.property in found:
+        if failure.property in found or (found and machine.cut is not None and not failure.certain):
             continue
         violation = None if outcome.plan is None else show(machine, outcome.plan, failure)
         if violation is not None:
@@ -151,6 +157,7 @@ class _Player:
         self.found: Violation | None = None
         self.lost = False
         self.taken: set[int] = set()
+        self.ends = {program.name: len(program.nodes) - 1 for program in plan.programs}
         self.agents = [index for index, action in enumerate(machine.actions) if action.location is None]
         self.landings: dict[tuple[str, str], list[int]] = {}
         for index in self.agents:
@@ -225,7 +232,11 @@ class _Player:
                 self._take_one(self.landings[object, signals])
 
     def _at(self, role: str) -> list[int]:
-        return self.machine.actions_at.get((role, self.state[self._counter(role)]), [])
+        """The actions of a role where it is. Raises CutOff where they are not compiled."""
+        at, cut = self.state[self._counter(role)], self.machine.cut
+        if cut is not None and cut.ends_before(role, at) and at < self.ends[role]:
+            raise CutOff
+        return self.machine.actions_at.get((role, at), [])
 
     def _counter(self, role: str) -> str:
         return self.machine.named[role].counter

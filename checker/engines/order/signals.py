@@ -13,6 +13,8 @@ everything is before it. Then
 
 from __future__ import annotations
 
+from operator import ge
+
 from sm90_verify.engines.order import ctas, phases
 from sm90_verify.engines.order.plan import BarrierUse, Move, Use
 from sm90_verify.engines.order.progress import Progress
@@ -240,7 +242,7 @@ def _knowledge(run: Progress, role: int, number: int) -> int:
     if known == barrier.stage or barrier.copied:
         return known
     last, here = barrier.completions[-1], run.now(role)
-    if all(here[other] >= last[other] for other in range(run.roles)):
+    if all(map(ge, here, last[: run.roles])):
         _learn(run, role, number)
         return barrier.stage
     return known

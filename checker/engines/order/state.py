@@ -266,7 +266,8 @@ class RunState:
     event and its node with which each role of another one reached into it. incs: by role, its last setmaxnreg.inc;
     given: the join of the clocks of all setmaxnreg.dec. edits: by region and role, of a tensormap; acquired: by role,
     region and whether as other CTAs have released it, the clock at its last acquire. waited: by role, its first event
-    that waited for the end of the first grid. issued: by role, the wgmmas of a part of a warpgroup.
+    that waited for the end of the first grid. issued: by role, the wgmmas of a part of a warpgroup. been: by role and
+    event, the location.
     """
 
     at: list[int]
@@ -289,6 +290,7 @@ class RunState:
     waited: dict[int, int] = field(default_factory=dict)
     issued: list[Issued] = field(default_factory=list)
     history: list[list[Clock]] = field(default_factory=list)
+    been: list[list[int]] = field(default_factory=list)
     log: list[RunEvent] = field(default_factory=list)
 
     def copy(self) -> RunState:
@@ -313,6 +315,7 @@ class RunState:
             dict(self.waited),
             [one.copy() for one in self.issued],
             [list(clocks) for clocks in self.history],
+            [list(nodes) for nodes in self.been],
             list(self.log),
         )
 
@@ -344,9 +347,12 @@ def initial(plan: Plan) -> RunState:
         [{} for _ in plan.homes],
         issued=[Issued() for _ in range(roles)],
         history=[[] for _ in range(roles)],
+        been=[[] for _ in range(roles)],
     )
 
 
 def join(one: Clock | None, other: Clock) -> Clock:
     """The least clock after both."""
-    return other if one is None else list(map(max, one, other))
+    return (
+        other if one is None else [mine if mine > theirs else theirs for mine, theirs in zip(one, other, strict=True)]
+    )

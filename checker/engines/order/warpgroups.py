@@ -45,11 +45,11 @@ def is_over(run: Progress, role: int, region: int, other: int, spans: Spans) -> 
     """A role knows that the last read by a wgmma of another one is over, by what a third one of that warpgroup has
     waited for, and released since, where it has that to do.
     """
-    clock = run.now(role)
+    clock, done = run.state.clock[role], run.state.done[role]
     for part in run.plan.warpgroups[other]:
         waited, theirs = run.state.issued[part].waited, run.state.regions[region].get(part)
         if spans.group < len(waited):
             released = -1 if theirs is None else theirs.loose_read
-            if clock[part] > max(waited[spans.group], released):
+            if (done if part == role else clock[part]) > max(waited[spans.group], released):
                 return True
     return False

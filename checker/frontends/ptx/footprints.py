@@ -63,26 +63,30 @@ def matrices(addresses: Sequence[int], count: int, shape: str = "m8n8") -> Range
     addresses: of the 32 lanes, of which the first eight say the rows of the first matrix, and so on; .trans changes
     which lane gets what, and no byte. The shapes m16n16, m8n16 and m16n8 are of later architectures.
     """
-    if shape != "m8n8" or count not in (1, 2, 4) or len(addresses) < 8 * count:
-        return None
+    rows = None if shape != "m8n8" else _rows(addresses, count)
+    return None if rows is None else accessed(rows, PIECE)
+
+
+def _rows(addresses: Sequence[int], count: int) -> Sequence[int] | None:
+    """Where the rows of that many matrices begin; None where that cannot be."""
     rows = addresses[: 8 * count]
-    return None if any(row % PIECE for row in rows) else accessed(rows, PIECE)
+    return None if count not in (1, 2, 4) or len(rows) < 8 * count or any(row % PIECE for row in rows) else rows
 
 
 def of_lane(addresses: Sequence[int], lane: int, count: int, *, transposed: bool = False) -> Ranges | None:
     """The part of `matrices` that one lane gets, or gives: two elements of each matrix, side by side in a row or, with
     .trans, one below the other (PTX 9.7.14.5.15).
     """
-    if matrices(addresses, count) is None:
+    rows = _rows(addresses, count)
+    if rows is None:
         return None
     pieces = []
-    for matrix in range(count):
-        rows = addresses[8 * matrix : 8 * matrix + 8]
+    for matrix in range(0, 8 * count, 8):
         if transposed:
-            places = [rows[2 * (lane % 4) + number] + 2 * (lane // 4) for number in range(2)]
+            places = [rows[matrix + 2 * (lane % 4) + number] + 2 * (lane // 4) for number in range(2)]
             pieces += [(place, place + 2) for place in places]
         else:
-            place = rows[lane // 4] + 4 * (lane % 4)
+            place = rows[matrix + lane // 4] + 4 * (lane % 4)
             pieces.append((place, place + 4))
     return merged(pieces)
 
