@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sm90_verify.engines.order.clocks import NEVER
 from sm90_verify.engines.order.planner import make_plan
 from sm90_verify.engines.order.recur import situation
 from sm90_verify.engines.order.run import Run
-from sm90_verify.engines.order.state import NEVER, Contribution, InFlight, Spans
+from sm90_verify.engines.order.state import Contribution, InFlight, Spans
 from sm90_verify.spec.language.declarations import barrier, role, tile
 from sm90_verify.spec.language.pipeline import Pipeline
 from sm90_verify.spec.language.walk import trace

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from sm90_verify.engines.order.clocks import Clock, join
 from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import Clock, join
 from sm90_verify.spec.model.flow import before_dec
 from sm90_verify.spec.model.words import in_flight_at_exit
 from sm90_verify.spec.ptx.effects import effects_of

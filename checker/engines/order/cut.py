@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sm90_verify.engines.engine import Question
 from sm90_verify.engines.order.outcome import Outcome
-from sm90_verify.engines.order.planner import orders_less
+from sm90_verify.engines.order.refusals import orders_less
 from sm90_verify.spec.model.cut import Cut
 from sm90_verify.spec.model.kernel import Kernel, Program
 from sm90_verify.spec.model.machine import Machine

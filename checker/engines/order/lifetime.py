@@ -5,9 +5,10 @@ no data lies in its bytes in between.
 from __future__ import annotations
 
 from sm90_verify.engines.order import memory, phases, signals
+from sm90_verify.engines.order.clocks import NEVER, join
 from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, InFlight, join
+from sm90_verify.engines.order.state import InFlight
 from sm90_verify.spec.ptx.memory import describe
 from sm90_verify.spec.ptx.needs import UNTOUCHED
 from sm90_verify.spec.ptx.numbers import apply

@@ -6,9 +6,10 @@ user after it knows of that, before it uses the tensormap. The clock of a role a
 
 from __future__ import annotations
 
+from sm90_verify.engines.order.clocks import NEVER, join
 from sm90_verify.engines.order.plan import Move, Use
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, MapWrite, join
+from sm90_verify.engines.order.state import MapWrite
 from sm90_verify.spec.ptx.needs import MAPPED
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from sm90_verify.engines.order.clocks import NEVER, Clock, join
 from sm90_verify.engines.order.plan import MeetingUse, Move
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, Clock, MeetingState, join
+from sm90_verify.engines.order.state import MeetingState
 from sm90_verify.spec.model.flow import blocks_inside
 from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx import operations as op

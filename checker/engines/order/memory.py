@@ -15,9 +15,10 @@ as async accesses are concerned.
 from __future__ import annotations
 
 from sm90_verify.engines.order import ctas, landing, maps, signals, triggered, warpgroups
+from sm90_verify.engines.order.clocks import NEVER, join
 from sm90_verify.engines.order.plan import Move, Numbers, Use
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, Spans, join
+from sm90_verify.engines.order.state import Spans
 from sm90_verify.spec.model.contents import is_found
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.memory import Access, describe

@@ -11,9 +11,10 @@ In every order the tx-count must stay in its range, whether or not the phase com
 from __future__ import annotations
 
 from sm90_verify.engines.order import counts
+from sm90_verify.engines.order.clocks import NEVER, Clock, join
 from sm90_verify.engines.order.plan import BarrierUse
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, Contribution, join
+from sm90_verify.engines.order.state import BarrierState, Contribution
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import COUNT_LIMIT
 from sm90_verify.spec.ptx.needs import SEEN

@@ -8,8 +8,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from math import inf
 
+from sm90_verify.engines.order.clocks import NEVER, Clock
 from sm90_verify.engines.order.plan import Plan
-from sm90_verify.engines.order.state import NEVER, Clock, Failure, RunState
+from sm90_verify.engines.order.state import Failure, RunState
 from sm90_verify.spec.model.properties import HALTING
 
 ALTERNATIVES = 4

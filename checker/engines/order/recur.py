@@ -15,9 +15,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable
 
+from sm90_verify.engines.order.clocks import NEVER, Clock
 from sm90_verify.engines.order.decisions import unread
 from sm90_verify.engines.order.run import Run
-from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, Contribution, InFlight, MeetingState, Spans
+from sm90_verify.engines.order.state import BarrierState, Contribution, InFlight, MeetingState, Spans
 from sm90_verify.engines.order.warpgroups import is_over
 
 FAR = 17

@@ -11,7 +11,7 @@ from sm90_verify.spec.ptx.effects import effects_of
 
 def why_not(kernel: Kernel) -> str:
     """Why order has no answer for a kernel; "" if it has one."""
-    return refusal(kernel.programs) or _orders_less(kernel) or _fences_own(kernel)
+    return refusal(kernel.programs) or orders_less(kernel) or _fences_own(kernel)
 
 
 def refusal(programs: tuple[Program, ...]) -> str:
@@ -48,7 +48,7 @@ def _unfollowed(programs: tuple[Program, ...]) -> str | None:
     return next((one.object for one in stored for other in wanting if one.overlaps(other)), None)
 
 
-def _orders_less(kernel: Kernel) -> str:
+def orders_less(kernel: Kernel) -> str:
     """Why going on because of another role does not mean to be ordered after it; "" where it does."""
     where = weaker_operation(kernel)
     return f"an operation orders less than all that came before it ({where})" if where else ""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sm90_verify.engines.order import ctas, decisions, landing, lifetime, memory, signals, triggered, turns, warpgroups
+from sm90_verify.engines.order.clocks import NEVER
 from sm90_verify.engines.order.meetings import leave, meet, role_ends
 from sm90_verify.engines.order.plan import Move, Plan
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, RunState, initial
+from sm90_verify.engines.order.state import RunState, initial
 from sm90_verify.spec.model.barrier_bytes import overlap_of, undeclared_overlaps
 from sm90_verify.spec.model.words import listed
 from sm90_verify.spec.ptx.needs import APART, BALANCED, COUNTED, GOES_ON, READ_AT_EXIT

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sm90_verify.counterexample.trace import State, changed_by, initial_state, is_enabled, make_trace, take
 from sm90_verify.counterexample.watched import StandingChecks
+from sm90_verify.engines.order.clocks import NEVER
 from sm90_verify.engines.order.outcome import Outcome
 from sm90_verify.engines.order.plan import Plan
-from sm90_verify.engines.order.state import NEVER, Failure, RunEvent
+from sm90_verify.engines.order.state import Failure, RunEvent
 from sm90_verify.engines.violation import Violation
 from sm90_verify.result import Trace
 from sm90_verify.spec.model.compile import compile_kernel

@@ -16,9 +16,10 @@ from __future__ import annotations
 from operator import ge
 
 from sm90_verify.engines.order import ctas, phases
+from sm90_verify.engines.order.clocks import NEVER, Clock, join
 from sm90_verify.engines.order.plan import BarrierUse, Move, Use
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, BarrierState, Clock, join
+from sm90_verify.engines.order.state import BarrierState
 from sm90_verify.spec.model.lags import TOO_OLD
 from sm90_verify.spec.model.words import words_of
 from sm90_verify.spec.ptx import mbarrier

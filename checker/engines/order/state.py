@@ -1,10 +1,4 @@
-"""What a run remembers, as plain data that can be copied: clocks, barriers, meetings, accesses, and what failed.
-
-A clock is a list with a component for each role (how many of its events are before), then one for each mbarrier and
-meeting (how many of its completions, inits and invals are before), then one for each role again: how many of its
-events are before a proxy fence that is before (and, where arrivals follow cp.asyncs, one for each mbarrier: how many
-of its completions are before such a fence). A clock that is stored is never changed.
-"""
+"""What a run remembers, as plain data that can be copied: clocks, barriers, meetings, accesses, and what failed."""
 
 from __future__ import annotations
 
@@ -12,12 +6,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sm90_verify.engines.order.clocks import NEVER, Clock
 from sm90_verify.engines.order.plan import Plan
 from sm90_verify.spec.ptx.numbers import KnownBarrier
 
-Clock = list[int]
-NEVER = 1 << 60
-"""The end of what has not ended."""
 RunEvent = tuple[int, int, int, int]
 """(role, node, the answer or -1, its number); or for a copy that lands (~role, node of the load, barrier, stage)."""
 
@@ -348,11 +340,4 @@ def initial(plan: Plan) -> RunState:
         issued=[Issued() for _ in range(roles)],
         history=[[] for _ in range(roles)],
         been=[[] for _ in range(roles)],
-    )
-
-
-def join(one: Clock | None, other: Clock) -> Clock:
-    """The least clock after both."""
-    return (
-        other if one is None else [mine if mine > theirs else theirs for mine, theirs in zip(one, other, strict=True)]
     )

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sm90_verify.engines.order import phases, signals
+from sm90_verify.engines.order.clocks import NEVER
 from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, InFlight
+from sm90_verify.engines.order.state import InFlight
 from sm90_verify.spec.ptx.numbers import apply
 
 Flights = dict[int, InFlight]

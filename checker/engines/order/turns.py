@@ -6,9 +6,9 @@ yet is looked at when the run is over: it is so if none of its events is after o
 
 from __future__ import annotations
 
+from sm90_verify.engines.order.clocks import NEVER, Clock, join
 from sm90_verify.engines.order.plan import Move, Plan, has_cycle
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import NEVER, Clock, join
 from sm90_verify.spec.model.flow import waits_for_a_grid
 
 

@@ -8,9 +8,10 @@ before them.
 
 from __future__ import annotations
 
+from sm90_verify.engines.order.clocks import join
 from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.progress import Progress
-from sm90_verify.engines.order.state import Spans, join
+from sm90_verify.engines.order.state import Spans
 
 
 def joined(run: Progress, role: int, move: Move, event: int) -> None:

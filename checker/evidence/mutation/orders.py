@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from sm90_verify.engines.order.clocks import NEVER, Clock
 from sm90_verify.engines.order.landing import leave
 from sm90_verify.engines.order.plan import Move, has_cycle
 from sm90_verify.engines.order.planner import make_plan
 from sm90_verify.engines.order.refusals import refusal
 from sm90_verify.engines.order.run import Run
-from sm90_verify.engines.order.state import NEVER, Clock
 from sm90_verify.evidence.mutation.behaviour import CONTENTS, FEWER, MORE, OTHER, SAME, shown_of
 from sm90_verify.spec.model.kernel import Kernel
 
