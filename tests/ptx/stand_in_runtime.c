@@ -8,7 +8,9 @@
  *
  *   STAND_IN_PTX       file: the PTX of the kernels, which says how large their parameters are
  *   STAND_IN_LAUNCHES  file that the launches are appended to, one JSON object a line; without it, the output
+ *   STAND_IN_SMS       how many SMs the device has (132); a persistent kernel has as many CTAs
  *
+ * What the program copies back is what it had copied there, and zeros where it had not: no kernel has written anything.
  * Addresses are the same in every run. What a program copies to memory is written beside the launch ("memory"),
  * and a tensor map that a parameter holds is written in words ("tensor_maps").
  */
@@ -27,7 +29,7 @@
   }                    \
   ALSO(name)
 
-enum { MAPS = 256, COPIES = 256, KERNELS = 256, PARAMETERS = 64, INVALID_VALUE = 1 };
+enum { MAPS = 256, KERNELS = 4096, PARAMETERS = 64, INVALID_VALUE = 1 };
 
 static void die(const char* what, const char* which) {
   fprintf(stderr, "stand-in runtime: %s%s\n", what, which);
@@ -37,13 +39,35 @@ static void die(const char* what, const char* which) {
 /* Memory. */
 
 static uint64_t next_address = 0x400000000000;
-static struct {
+typedef struct {
   uint64_t to;
   size_t size;
   unsigned char* bytes; /* or, where there are none, all of them are: */
   unsigned char byte;
-} copies[COPIES];
+} Copy;
+static Copy* copies;
 static int copy_count;
+
+static Copy* one_more_copy(void* to, size_t size) {
+  copies = realloc(copies, (size_t)(copy_count + 1) * sizeof *copies);
+  if (!copies) die("out of memory", "");
+  Copy* copy = &copies[copy_count++];
+  *copy = (Copy){(uint64_t)to, size, NULL, 0};
+  return copy;
+}
+
+static void copy_back(unsigned char* to, uint64_t from, size_t size) {
+  memset(to, 0, size);
+  for (Copy* one = copies; one < copies + copy_count; one++) {
+    uint64_t begin = one->to > from ? one->to : from;
+    uint64_t end = one->to + one->size < from + size ? one->to + one->size : from + size;
+    if (begin >= end) continue;
+    if (one->bytes)
+      memcpy(to + (begin - from), one->bytes + (begin - one->to), end - begin);
+    else
+      memset(to + (begin - from), one->byte, end - begin);
+  }
+}
 
 API int cudaMalloc(void** address, size_t size) {
   const uint64_t page = 2 << 20;
@@ -54,13 +78,13 @@ API int cudaMalloc(void** address, size_t size) {
 ALSO(cudaMalloc)
 
 API int cudaMemcpy(void* to, const void* from, size_t size, int kind) {
-  if (kind != 1) return kind == 3 ? 0 : INVALID_VALUE; /* nothing can be copied back */
-  if (copy_count == COPIES) die("too many copies", "");
-  copies[copy_count].to = (uint64_t)to;
-  copies[copy_count].size = size;
-  copies[copy_count].bytes = memcpy(malloc(size), from, size);
-  copy_count++;
-  return 0;
+  if (kind == 2) copy_back(to, (uint64_t)from, size);
+  if (kind == 1) {
+    unsigned char* bytes = malloc(size + 1);
+    if (!bytes) die("out of memory", "");
+    one_more_copy(to, size)->bytes = memcpy(bytes, from, size);
+  }
+  return kind >= 1 && kind <= 3 ? 0 : INVALID_VALUE;
 }
 ALSO(cudaMemcpy)
 
@@ -71,11 +95,7 @@ API int cudaMemcpyAsync(void* to, const void* from, size_t size, int kind, void*
 ALSO(cudaMemcpyAsync)
 
 API int cudaMemset(void* to, int byte, size_t size) {
-  if (copy_count == COPIES) die("too many copies", "");
-  copies[copy_count].to = (uint64_t)to;
-  copies[copy_count].size = size;
-  copies[copy_count].byte = (unsigned char)byte;
-  copy_count++;
+  one_more_copy(to, size)->byte = (unsigned char)byte;
   return 0;
 }
 ALSO(cudaMemset)
@@ -383,12 +403,17 @@ extern __typeof__(_cudaLibraryGetKernel) _cuLibraryGetKernel API __attribute__((
 
 /* One H100 SXM. The driver numbers attributes as the runtime does. */
 
+static int sms(void) {
+  const char* text = getenv("STAND_IN_SMS");
+  return text ? atoi(text) : 132;
+}
+
 API int cudaDeviceGetAttribute(int* value, int attribute, int device) {
   (void)device;
   switch (attribute) {
     case 10: *value = 32; break;       /* threads of a warp */
     case 12: *value = 65536; break;    /* registers of a block */
-    case 16: *value = 132; break;      /* SMs */
+    case 16: *value = sms(); break;
     case 75: *value = 9; break;        /* compute capability 9.0 */
     case 76: *value = 0; break;
     case 81: *value = 228 << 10; break; /* shared memory of an SM */
@@ -413,6 +438,61 @@ API int cudaGetDeviceCount(int* count) {
 }
 ALSO(cudaGetDeviceCount)
 extern __typeof__(cudaGetDeviceCount) cuDeviceGetCount API __attribute__((alias("cudaGetDeviceCount")));
+
+/* What programs ask besides, as CUTLASS's examples do. The structures are those of CUDA 13. */
+
+API int cudaGetDeviceProperties(unsigned char properties[1008], int device) {
+  (void)device;
+  static const struct {
+    int at, value;
+  } known[] = {{304, 65536}, {308, 32}, {320, 1024}, {360, 9}, {604, 2048}};
+  memset(properties, 0, 1008);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) memcpy(properties + known[i].at, &known[i].value, 4);
+  const size_t memory = (size_t)80 << 30, shared[2] = {228 << 10, 227 << 10};
+  const int count = sms();
+  memcpy(properties + 288, &memory, sizeof memory);
+  memcpy(properties + 384, &count, sizeof count);
+  memcpy(properties + 624, &shared[0], sizeof shared[0]);
+  memcpy(properties + 672, &shared[1], sizeof shared[1]);
+  return 0;
+}
+
+API int cudaFuncGetAttributes(unsigned char attributes[144], const void* function) {
+  (void)function;
+  const int threads = 1024;
+  memset(attributes, 0, 144);
+  memcpy(attributes + 24, &threads, sizeof threads);
+  return 0;
+}
+
+API int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* count, const void* function, int threads,
+                                                               size_t shared, unsigned flags) {
+  (void)function, (void)threads, (void)shared, (void)flags;
+  *count = 1;
+  return 0;
+}
+
+API int cudaOccupancyMaxActiveClusters(int* count, const void* function, const Configuration* of) {
+  (void)function;
+  unsigned size = 1;
+  for (unsigned i = 0; i < of->attribute_count; i++) {
+    Size cluster = of->attributes[i].value.size;
+    if (of->attributes[i].id == CLUSTER_DIMENSION) size = cluster.x * cluster.y * cluster.z;
+  }
+  *count = sms() / (int)(size ? size : 1);
+  return 0;
+}
+
+API int cudaEventCreate(void** event) {
+  *event = &kernels;
+  return 0;
+}
+
+API int cudaEventElapsedTime(float* milliseconds, void* start, void* end) {
+  (void)start, (void)end;
+  *milliseconds = 1;
+  return 0;
+}
 
 /* What Triton calls of the driver. */
 
@@ -494,6 +574,9 @@ API const char* cudaGetErrorString(int error) { return error ? "an error of the 
 API const char* cudaGetErrorName(int error) { return error ? "error" : "cudaSuccess"; }
 
 SUCCEED(cudaDeviceSynchronize)
+SUCCEED(cudaEventDestroy)
+SUCCEED(cudaEventRecord)
+SUCCEED(cudaEventSynchronize)
 SUCCEED(cudaFree)
 SUCCEED(cudaFuncSetAttribute)
 SUCCEED(cudaGetLastError)
