@@ -89,10 +89,10 @@ def decide_twice(edited: Edited, number: int, bound: SearchBound) -> TwiceDecide
 
     try:
         subjects = _subjects(edited, edit.of(edited.text))
-    except SpecError as error:
-        return told("refused", "refused", NOT_READ, str(error), 0, time.process_time())
     except Undetermined as error:
         return told("undetermined", "undetermined", ORDER_OPEN, str(error), 0, time.process_time())
+    except SpecError as error:
+        return told("refused", "refused", NOT_READ, str(error), 0, time.process_time())
     first = _of_all([_by_order(subject, whole) for subject, whole in subjects])
     middle = time.process_time()
     try:
