@@ -13,7 +13,7 @@ from sm90_verify.engines.engine import Bounds
 from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.launch import Block
-from sm90_verify.result import UNDETERMINED, VIOLATED, Result, worst
+from sm90_verify.result import UNDETERMINED, VIOLATED, Finding, Result, worst
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.ptx.needs import TOGETHER
@@ -87,18 +87,23 @@ def _waiting(execution: ClusterRun) -> str:
 
 def _of_a_hang(result: Result, stuck: Source, waiting: str) -> Result:
     """The result on a kernel that cannot go on in the run that was made: what it would have done then is not known. So
-    what is not violated is open; and that arrivals never come says no more than that it hangs.
+    what is not violated is open; and that arrivals never come says no more than that it hangs. That too many come does.
     """
     note = (
         f"the kernel cannot go on at {stuck} in some schedule ({waiting}), and what would come then was not looked at"
     )
     findings = tuple(
         finding
-        if finding.verdict == VIOLATED and finding.id != "arrival-count"
+        if finding.verdict == VIOLATED and not (finding.id == "arrival-count" and _starves(finding))
         else replace(finding, verdict=UNDETERMINED, trace=None, note=note)
         for finding in result.findings
     )
     return replace(result, findings=findings)
+
+
+def _starves(finding: Finding) -> bool:
+    """Its schedule ends where nobody can go on, and not with an arrival too many."""
+    return finding.trace is None or bool(finding.trace.blocked)
 
 
 def _of_parted(result: Result) -> Result:

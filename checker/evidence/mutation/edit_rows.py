@@ -84,9 +84,8 @@ def tables(rows: Sequence[EditRow]) -> str:
     says.
     """
     once, twice = [one for one in rows if not one.twice], [one for one in rows if one.twice]
-    parts = (
-        [_by_operator(once), _by_said(once), _by_judgement(twice)] if twice else [_by_operator(once), _by_said(once)]
-    )
+    parts = [_by_operator(once), _by_said(once)] if once else []
+    parts += [_by_judgement(twice)] if twice else []
     return "\n\n".join("\n".join(part) for part in parts)
 
 

@@ -170,7 +170,8 @@ def _compared(edited: Edited, kernels: Sequence[Kernel], projection: str) -> str
 
 
 def _orders(kernels: Sequence[Kernel], projection: str) -> tuple[tuple[Orders, ...], ...] | None:
-    runs = [runs_of(kernel, 0) for kernel in kernels]
+    """None where one run does not speak for all. What is only noted of a kernel keeps its run from nothing."""
+    runs = [runs_of(kernel.allowing(), 0) for kernel in kernels]
     return None if None in runs else tuple(orders(one, projection) for one in runs if one is not None)
 
 
