@@ -52,7 +52,7 @@ class EditRow:
 
 def scored(label: str, edited: Edited, outcome: MutantOutcome) -> EditRow:
     edit = edited.edits[outcome.number]
-    said = outcome.property if outcome.verdict == KILLED else outcome.reason
+    said = outcome.property or outcome.reason if outcome.verdict in (KILLED, REFUSED) else outcome.reason
     return EditRow(
         label, outcome.number, edit.operator, edit.line, outcome.verdict, said, seconds=round(outcome.seconds, 2)
     )
