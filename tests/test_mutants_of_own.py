@@ -167,4 +167,4 @@ def test_the_command(tmp_path, capsys):
     assert main(["mutants", "--ptx", ptx, "--launch", launch, "--every", "3", "--list", "--processes", "2"]) == 0
     text = capsys.readouterr().out
     assert "killed: k.ptx #0 drop: k.ptx:" in text
-    assert "verify: MUTANTS 3 not equivalent, 3 killed" in text
+    assert "verify: MUTANTS 5 not equivalent, 5 killed" in text

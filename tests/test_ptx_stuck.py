@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dumps import path_of, ptx_of
+from ptx_text import asked, kernel, launch, verdicts, wait
 
 from sm90_verify.frontends.core_launch import launch_from_core
 from sm90_verify.frontends.ptx.beyond import beyond
@@ -58,3 +59,23 @@ def test_a_slot_at_which_nobody_arrives_belongs_to_its_ring():
 def test_a_loop_that_waits_for_memory():
     with pytest.raises(Undetermined, match=r"places.ptx:\d+: cta0.warp0 waits in a loop for memory to change"):
         executed("places")
+
+
+EXPECTS = "\tmbarrier.expect_tx.shared::cta.b64 [%r1], 16;\n"
+ARRIVES = "\tmbarrier.arrive.shared::cta.b64 _, [%r1];\n"
+
+
+@pytest.mark.parametrize(
+    ("does", "found"),
+    [
+        (EXPECTS + ARRIVES + ARRIVES, {"arrival-count": "violated", "deadlock": "undetermined"}),
+        (EXPECTS + ARRIVES, {"arrival-count": "undetermined", "deadlock": "violated"}),
+        (ARRIVES, {"arrival-count": "proved", "deadlock": "proved"}),
+    ],
+)
+def test_an_arrival_too_many_is_a_fault_even_if_the_kernel_hangs(tmp_path, does, found):
+    """That arrivals or bytes never come is one only in the deadlock."""
+    init = "\tmov.u32 %r1, smem;\n\tmov.u32 %r2, %tid.x;\n\tsetp.ne.u32 %p1, %r2, 0;\n\t@%p1 bra OUT;\n"
+    init += "\tmbarrier.init.shared::cta.b64 [%r1], 1;\n"
+    result = asked(tmp_path, kernel(init + does + wait("%r1", 0) + "OUT:\n"), launch())
+    assert {name: verdicts(result)[name] for name in found} == found

@@ -55,7 +55,12 @@ def mutants(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launch", default="", metavar="FILE", help="of --ptx: a launch file or a core dump")
     parser.add_argument("--kernel", default="", metavar="NAME", help="of --ptx: the .entry, where there are several")
     parser.add_argument(
-        "--every", dest="nth", type=whole(1, 10_000), default=1, metavar="N", help="of --ptx: one edit in N (1)"
+        "--every",
+        dest="nth",
+        type=whole(1, 10_000),
+        default=1,
+        metavar="N",
+        help="of --ptx: one edit in N of each operator (1)",
     )
     parser.add_argument("--list", dest="every", action="store_true", help="what became of each mutant")
     parser.add_argument("--dense", action="store_true", help="also at single executions, and by single instances")

@@ -44,7 +44,7 @@ class SearchEngine:
                 lenient = question._replace(subject=question.subject.lenient)
                 machine, found = _explored(lenient, enough=ENOUGH, wanted=_that_count(asked))
             return self._told(question, machine, found, {}, noted)
-        machine, quick, noted = _reduced(question)
+        machine, quick, noted = reduced_search(question)
         if not quick.violations and not quick.open:
             return self._told(question, machine, quick, {}, noted, reduced=True)
         lost = quick.beyond if quick.open else ""
@@ -167,7 +167,7 @@ def _that_count(asked: tuple[str, ...]) -> tuple[str, ...]:
     return (*asked, "deadlock") if "arrival-count" in asked and "deadlock" not in asked else asked
 
 
-def _reduced(question: Question) -> tuple[Machine, Exploration, dict[str, Violation]]:
+def reduced_search(question: Question) -> tuple[Machine, Exploration, dict[str, Violation]]:
     """The search that leaves schedules out, the machine that it went through, and what is only noted that it has found
     on its way.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -79,20 +80,23 @@ class Edited:
 
 @lru_cache(maxsize=2)
 def read_edited(path: str, launch: str, kernel: str = "") -> Edited:
-    """The kernel and its edits. Raises SpecError if it is not proved as it is, or cannot be read."""
+    """The kernel of a file and its edits. Raises SpecError for what cannot be read."""
     module = read_module(path)
-    if is_core(launch):
-        found = launch_from_core(launch, module, kernel)
-        function, told = found.function, found.launch
-    else:
-        told = read_launch(launch)
-        function = entry_of(module, kernel or told.kernel, told)
-    cases = cases_of(module, function, told, Effort())
     with open(path, encoding="utf-8") as file:
         text = file.read()
+    if not is_core(launch):
+        return to_edit(module, text, read_launch(launch), kernel)
+    found = launch_from_core(launch, module, kernel)
+    return to_edit(module, text, found.launch, found.function.name)
+
+
+def to_edit(module: PtxModule, text: str, launch: Launch, kernel: str = "") -> Edited:
+    """A kernel that has been read from this text, and its edits."""
+    function = entry_of(module, kernel or launch.kernel, launch)
+    cases = cases_of(module, function, launch, Effort())
     executed = {function.code[number].line for case in cases for number in _numbers(case)}
     kernels = tuple(lift(case.execution, "kernel") for case in cases)
-    return Edited(path, text, told, function.name, kernels, tuple(edits_of(text, executed)))
+    return Edited(module.path, text, launch, function.name, kernels, tuple(edits_of(text, executed)))
 
 
 def _numbers(case: LaunchCase) -> Iterable[int]:
@@ -110,7 +114,7 @@ def _decide(edited: Edited, number: int, timeout: float) -> MutantOutcome:
     text = edited.edits[number].of(edited.text)
     try:
         module = parse(text, edited.path)
-        result = check_ptx(module, edited.launch, kernel=edited.name, timeout=timeout, limit=STATES)
+        result = check_ptx(module, edited.launch, kernel=edited.name, timeout=timeout, limit=STATES, trace_seconds=0.0)
     except SpecError as error:
         return MutantOutcome(number, REFUSED, error.what)
     if result.verdict == VIOLATED:
@@ -166,7 +170,8 @@ def _compared(edited: Edited, kernels: Sequence[Kernel], projection: str) -> str
 
 
 def _orders(kernels: Sequence[Kernel], projection: str) -> tuple[tuple[Orders, ...], ...] | None:
-    runs = [runs_of(kernel, 0) for kernel in kernels]
+    """None where one run does not speak for all. What is only noted of a kernel keeps its run from nothing."""
+    runs = [runs_of(kernel.allowing(), 0) for kernel in kernels]
     return None if None in runs else tuple(orders(one, projection) for one in runs if one is not None)
 
 
@@ -174,7 +179,7 @@ def _orders(kernels: Sequence[Kernel], projection: str) -> tuple[tuple[Orders, .
 
 
 class PtxQuestion(NamedTuple):
-    """A kernel, every how manyth edit of it is decided, and in how many seconds each."""
+    """A kernel, every how manyth edit of each operator is decided, and in how many seconds each."""
 
     path: str
     launch: str
@@ -191,7 +196,7 @@ def score_ptx(question: PtxQuestion, processes: int, told: Callable[[int, int], 
     before = check_ptx(question.path, question.launch, kernel=question.kernel)
     if before.verdict != PROVED:
         raise SpecError(f"{question.path} is {before.verdict} as it is: verify ptx says why")
-    numbers = list(range(0, len(edited.edits), question.every))
+    numbers = chosen_edits(edited.edits, question.every)
     fates = []
     start = time.process_time()
     for outcome in _outcomes(question, numbers, processes or os.cpu_count() or 1):
@@ -199,6 +204,19 @@ def score_ptx(question: PtxQuestion, processes: int, told: Callable[[int, int], 
         told(len(fates), len(numbers))
     seconds = sum(one.outcome.seconds for one in fates) or time.process_time() - start
     return Score(os.path.basename(question.path), tuple(fates), 0, seconds)
+
+
+def chosen_edits(edits: Sequence[PtxEdit], every: int) -> list[int]:
+    """The numbers of the edits to decide: of each operator the first, and every so manyth after it. An instruction has
+    several edits in a fixed order, so that one in three of all would have no parity of most waits.
+    """
+    seen: Counter[str] = Counter()
+    chosen = []
+    for number, edit in enumerate(edits):
+        if seen[edit.operator] % every == 0:
+            chosen.append(number)
+        seen[edit.operator] += 1
+    return chosen
 
 
 def _outcomes(question: PtxQuestion, numbers: Sequence[int], processes: int) -> Iterable[MutantOutcome]:
