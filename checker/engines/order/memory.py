@@ -138,8 +138,10 @@ def release(run: Progress, role: int, move: Move, event: int) -> None:
             spans = run.state.regions[number].setdefault(role, Spans())
             if write:
                 spans.loose_write = end
+                spans.loosened_write = event if end == NEVER else spans.loosened_write
             else:
                 spans.loose_read = end
+                spans.loosened_read = event if end == NEVER else spans.loosened_read
 
 
 def look_back(run: Progress, role: int, use: Use) -> None:
@@ -169,11 +171,18 @@ def look_back(run: Progress, role: int, use: Use) -> None:
 
 def _is_open(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> bool:
     """Another role has a conflicting access that need not be over: of its events the role knows that many."""
-    if known <= max(spans.write, spans.loose_write):
+    if _may_go_on(known, spans.write, spans.loosened_write, spans.loose_write):
         return True
-    if not use.write or known > max(spans.read, spans.loose_read):
+    if not use.write or not _may_go_on(known, spans.read, spans.loosened_read, spans.loose_read):
         return False
     return spans.group < 0 or not warpgroups.is_over(run, role, number, other, spans)
+
+
+def _may_go_on(known: int, end: int, loosened: int, loose: int) -> bool:
+    """An access that has that end is not before what somebody does who knows so many events. Who knows of none that
+    comes after the one with which the access was left without release has learnt of it by a release before.
+    """
+    return known <= end or loosened < known <= loose
 
 
 def _may_differ(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans) -> None:
@@ -237,7 +246,7 @@ def _must_be_fenced(run: Progress, role: int, use: Use, number: int) -> None:
 
 
 def _race(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> None:
-    wrote = known <= max(spans.write, spans.loose_write)
+    wrote = _may_go_on(known, spans.write, spans.loosened_write, spans.loose_write)
     begun = spans.wrote if wrote else spans.began
     names, earlier = run.plan.programs, _access_at(run, other, begun, number, write=wrote)
     because = ORDERED.said(

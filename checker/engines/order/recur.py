@@ -184,6 +184,8 @@ class _Situation:
             ("read", role, spans.read, others),
             ("loose write", role, spans.loose_write, others),
             ("loose read", role, spans.loose_read, others),
+            ("loosened write", role, spans.loosened_write, others),
+            ("loosened read", role, spans.loosened_read, others),
             ("raw write", role if strict else fenced, spans.raw_write, who),
             ("raw read", role, spans.raw_read, who if strict else ()),
         ):

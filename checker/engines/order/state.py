@@ -156,9 +156,9 @@ class MeetingState:
 @dataclass(slots=True)
 class Spans:
     """One role's accesses of one region: when the last write, the last read, and the last that was left without release
-    end (NEVER: they have not); wrote, began: when the last write and read began. raw_write, raw_read: when the last
-    generic write ends; with `strict`, when the role has fenced the last one, and read (NEVER: it has not). -1 if there
-    is none.
+    end (NEVER: they have not), and with which event it was left so (loosened); wrote, began: when the last write and
+    read began. raw_write, raw_read: when the last generic write ends; with `strict`, when the role has fenced the last
+    one, and read (NEVER: it has not). -1 if there is none.
     """
 
     write: int = -1
@@ -170,6 +170,8 @@ class Spans:
     raw_read: int = -1
     loose_write: int = -1
     loose_read: int = -1
+    loosened_write: int = -1
+    loosened_read: int = -1
     group: int = -1
     """Of reads by wgmmas that a warpgroup executes together: the number of the group of the last one, from 0 on."""
 
@@ -197,6 +199,8 @@ class Spans:
             self.raw_read,
             self.loose_write,
             self.loose_read,
+            self.loosened_write,
+            self.loosened_read,
             self.group,
         )
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from sm90_verify.frontends.ptx.events import (
-    MapFenced,
-)
+from sm90_verify.frontends.ptx.events import LanesAccessed, MapFenced
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Immediate
@@ -13,7 +11,9 @@ from sm90_verify.frontends.ptx.on_fences import MAPS_UNSEEN, scope_among
 from sm90_verify.frontends.ptx.operands import Indices
 from sm90_verify.frontends.ptx.spaces import OFFSET
 from sm90_verify.frontends.ptx.state import Warp
+from sm90_verify.frontends.ptx.tensor_map import MAP_BYTES
 from sm90_verify.spec.errors import SpecError
+from sm90_verify.spec.ptx.limits import WARP
 
 
 def on_tensormap(bound: Binding) -> Handler:
@@ -34,7 +34,7 @@ def _replace(bound: Binding) -> Handler:
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
         given = value(fragment)
-        for (where,), _ in bound.reader.by_value(lanes, (address(fragment), "the tensor map")):
+        for (where,), some in bound.reader.by_value(lanes, (address(fragment), "the tensor map")):
             place = where & OFFSET if in_shared else where
             maps = warp.cta.maps if in_shared else bound.cluster.maps
             before = maps.get(place)
@@ -44,9 +44,19 @@ def _replace(bound: Binding) -> Handler:
             if after is None:
                 raise SpecError(f"{one.name}: {field} {given} is not known for sm_90", bound.reader.source)
             maps[place] = after
+            if in_shared:
+                _touched(bound, warp, fragment, some, place, writes=True)
         return True
 
     return run
+
+
+def _touched(bound: Binding, warp: Warp, fragment: Fragment, some: Indices, place: int, *, writes: bool) -> None:
+    """A map in shared memory is written or read as a whole, through the generic proxy (PTX ISA 9.7.9.26)."""
+    each_lane = [-1] * WARP
+    for index in some:
+        each_lane[fragment.lanes[index]] = place
+    bound.note(warp, fragment, some, LanesAccessed(warp.cta.rank, tuple(each_lane), MAP_BYTES, writes))
 
 
 def _copy_map(bound: Binding) -> Handler:
@@ -60,6 +70,7 @@ def _copy_map(bound: Binding) -> Handler:
         for (target, origin), some in found:
             made = warp.cta.maps.get(origin & OFFSET) or MadeMap.of_memory(warp.cta.memory, origin & OFFSET)
             bound.cluster.maps[target] = made
+            _touched(bound, warp, fragment, some, origin & OFFSET, writes=False)
             bound.note(warp, fragment, some, MapFenced("release", scope, target))
         return True
 
