@@ -170,8 +170,9 @@ def _plus(counts: Mapping[str, int], name: str, number: int) -> Mapping[str, int
 
 def _at_start(program: Program) -> Held:
     """Nothing is held; what is ordered by a release is followed where some arrival has none."""
-    relaxed = any(effects_of(node.operation).orders == "relaxed" for node in program.nodes)
-    return IDLE._replace(tracks=True) if relaxed else IDLE
+    relaxed = [node.operation for node in program.nodes if effects_of(node.operation).orders == "relaxed"]
+    within = all(isinstance(operation, op.WarpSync) for operation in relaxed)
+    return IDLE._replace(tracks=True, within=within) if relaxed else IDLE
 
 
 # ---------------------------------------------------------------- the graph

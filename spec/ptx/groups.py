@@ -27,8 +27,8 @@ class Held(NamedTuple):
     fence.mbarrier_init, and not made visible to other CTAs by a releasing barrier.cluster.arrive either; recent,
     unordered: generic accesses, and those of groups that have been waited for, since the last release, and those that
     an arrival without a release has left without one (kept only where `tracks`, in programs that have such an arrival);
-    registers: those of each thread since its last setmaxnreg, 0 before any; touched: accesses to registers since the
-    last wgmma.fence; fenced: there was one.
+    within: all such arrivals are meetings of lanes of a warp; registers: those of each thread since its last setmaxnreg,
+    0 before any; touched: accesses to registers since the last wgmma.fence; fenced: there was one.
     """
 
     mma: tuple[tuple[Access, ...], ...] = ()
@@ -45,6 +45,7 @@ class Held(NamedTuple):
     hidden_inits: tuple[str, ...] = ()
     registers: int = 0
     tracks: bool = False
+    within: bool = False
     recent: tuple[Access, ...] = ()
     unordered: tuple[Access, ...] = ()
     touched: tuple[Access, ...] = ()
@@ -191,9 +192,12 @@ class Held(NamedTuple):
         """Keeps account of what a release orders: generic accesses, and those of groups that were in progress before
         the operation and are over. Arrivals on mbarriers and bar.sync release at CTA scope at least, and are taken to
         do so for the cluster: PTX does not say that a barrier.cluster.arrive.relaxed after bar.sync shows other CTAs
-        what came before it.
+        what came before it. Where only lanes of a warp meet without a release, __syncwarp of all of them is one for
+        whoever can learn of it so.
         """
-        match effects.orders:
+        meets = effects.meets
+        shows = self.within and isinstance(meets, op.WarpSync) and meets.orders and not meets.lanes
+        match "release" if shows else effects.orders:
             case "release":
                 return self._replace(recent=(), unordered=())
             case "relaxed":
