@@ -27,8 +27,8 @@ class Held(NamedTuple):
     fence.mbarrier_init, and not made visible to other CTAs by a releasing barrier.cluster.arrive either; recent,
     unordered: generic accesses, and those of groups that have been waited for, since the last release, and those that
     an arrival without a release has left without one (kept only where `tracks`, in programs that have such an arrival);
-    within: all such arrivals are meetings of lanes of a warp; registers: those of each thread since its last setmaxnreg,
-    0 before any; touched: accesses to registers since the last wgmma.fence; fenced: there was one.
+    within: all such arrivals are meetings of lanes of a warp; registers: those of each thread since its last
+    setmaxnreg, 0 before any; touched: accesses to registers since the last wgmma.fence; fenced: there was one.
     """
 
     mma: tuple[tuple[Access, ...], ...] = ()

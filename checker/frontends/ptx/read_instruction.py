@@ -22,7 +22,7 @@ from sm90_verify.frontends.ptx.instruction import (
     Symbol,
     Vector,
 )
-from sm90_verify.frontends.ptx.scopes import Scopes
+from sm90_verify.frontends.ptx.scopes import PARTS, Scopes
 from sm90_verify.frontends.ptx.tokens import integer
 
 DEEPEST_OPERAND = 8
@@ -132,6 +132,10 @@ class _InstructionReader:
             return Sink()
         if text == "WARP_SZ":
             return Immediate(32)
+        if isinstance(vector := self.scopes.find(text.rpartition(".")[0]), Vector):
+            raise at.wrong_before(
+                f"{text}: the register has {len(vector.parts)} elements, which are {self._parts(vector)}"
+            )
         if text.startswith("%"):
             if SPECIALS.fullmatch(text) is None:
                 raise at.wrong_before(f"no register {text} in this scope")
