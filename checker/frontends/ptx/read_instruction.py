@@ -133,9 +133,8 @@ class _InstructionReader:
         if text == "WARP_SZ":
             return Immediate(32)
         if isinstance(vector := self.scopes.find(text.rpartition(".")[0]), Vector):
-            raise at.wrong_before(
-                f"{text}: the register has {len(vector.parts)} elements, which are {self._parts(vector)}"
-            )
+            elements = ", ".join(f".{part}" for part in list(PARTS)[: len(vector.parts)])
+            raise at.wrong_before(f"{text}: the register has {len(vector.parts)} elements, which are {elements}")
         if text.startswith("%"):
             if SPECIALS.fullmatch(text) is None:
                 raise at.wrong_before(f"no register {text} in this scope")
