@@ -5,13 +5,14 @@ from __future__ import annotations
 from sm90_verify.frontends.ptx import footprints
 from sm90_verify.frontends.ptx.events import (
     Fenced,
+    LanesMet,
     Multiplied,
 )
 from sm90_verify.frontends.ptx.footprints import Ranges
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Immediate, Vector
-from sm90_verify.frontends.ptx.on_fences import group, noting
+from sm90_verify.frontends.ptx.on_fences import group
 from sm90_verify.frontends.ptx.operands import Indices
 from sm90_verify.frontends.ptx.state import Warp
 
@@ -21,7 +22,7 @@ def on_wgmma(bound: Binding) -> Handler:
     words = bound.one.modifiers
     match words[0]:
         case "fence":
-            return noting(bound, Fenced("wgmma"))
+            return _fence(bound)
         case "commit_group":
             return group(bound, "mma_commit")
         case "wait_group":
@@ -30,6 +31,17 @@ def on_wgmma(bound: Binding) -> Handler:
             return _mma(bound)
         case _:
             raise bound.unknown_form()
+
+
+def _fence(bound: Binding) -> Handler:
+    """wgmma.fence.sync.aligned: the lanes wait for each other, too."""
+
+    def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+        bound.note(warp, fragment, lanes, LanesMet(False))
+        bound.note(warp, fragment, lanes, Fenced("wgmma"))
+        return True
+
+    return run
 
 
 def _mma(bound: Binding) -> Handler:
