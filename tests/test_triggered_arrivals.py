@@ -127,6 +127,11 @@ def found(pipeline: Pipeline) -> set[str]:
         ("ac0Fnr", "wm", 64, set()),
         ("anbN", "vfwm", 32, set()),  # the later arrival tells of both
         ("an", "fm", 32, {"race", "missing-fence"}),
+        # made by its arrival, or by the wait of the thread, whichever comes first
+        ("acn0", "wfm", 32, set()),
+        ("acn0", "wm", 32, {"missing-fence"}),
+        ("acn0", "fwm", 32, {"missing-fence"}),
+        ("acnF0N", "vfm", 32, set()),
     ],
 )
 def test_cp_async_arrive(does: str, reader: str, count: int, properties: set[str]) -> None:
