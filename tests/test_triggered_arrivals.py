@@ -232,6 +232,49 @@ def test_a_wrong_ring_is_violated_by_both_engines(wrong: dict[str, object], prop
     assert everywhere[property] == VIOLATED
 
 
+def test_a_schedule_has_a_copy_late_of_which_two_arrivals_tell() -> None:
+    late = Does(does="anbN", reader="fwm")
+    assert found(late) == {"missing-fence"}
+    assert check(late, engine="order").verdict == VIOLATED
+
+
+class TwoCopy(Pipeline):
+    """Two producers copy into b at the same time; the first goes on telling of what the second has replaced."""
+
+    trips = 3
+    stages = 1
+    full = barrier(arrivals=96)
+    empty = barrier(arrivals=128)
+    a = tile(bytes=1024)
+    b = tile(bytes=1024)
+
+    @role(warps=1)
+    def first(self, at, me):
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.a[at].cp_async()
+        yield self.full[at].cp_async_arrive(me.threads, noinc=True)
+        yield self.b[at].cp_async()
+        yield self.full[at].cp_async_arrive(me.threads, noinc=True)
+
+    @role(warps=1)
+    def second(self, at, me):
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.b[at].cp_async()
+        yield self.full[at].cp_async_arrive(me.threads, noinc=True)
+
+    @role(warpgroups=1)
+    def consumer(self, at, me):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].read()
+        yield self.empty[at].arrive(me.threads)
+
+
+@pytest.mark.parametrize("engine", ["order", "search"])
+def test_two_roles_that_copy_into_the_same_bytes_race(engine: str) -> None:
+    verdicts = {one.id: one.verdict for one in check(TwoCopy(), engine=engine).findings}
+    assert verdicts["race"] == VIOLATED
+
+
 def test_a_thread_that_waits_itself_tells_others_too() -> None:
     assert check(Does(does="acn0r", reader="wa", count=64), engine="order").verdict == PROVED
     assert check(Does(does="acnN0r", reader="va"), engine="order").verdict != PROVED  # r is one too many
