@@ -127,6 +127,17 @@ def found(pipeline: Pipeline) -> set[str]:
         ("ac0Fnr", "wm", 64, set()),
         ("anbN", "vfwm", 32, set()),  # the later arrival tells of both
         ("an", "fm", 32, {"race", "missing-fence"}),
+        # an arrival with no cp.async of its own comes after all that are before it too
+        ("aNn", "wa", 32, set()),
+        ("anN", "va", 32, set()),
+        ("aNnn", "wa", 64, set()),
+        ("anbnN", "vab", 64, set()),
+        ("aNnb", "wa", 32, set()),
+        ("anaN", "w", 32, {"race"}),
+        ("bNna", "wa", 32, {"race", "stale-read"}),
+        ("acNn0", "wfm", 32, set()),
+        ("aNn", "wfm", 32, set()),
+        ("aNn", "fwm", 32, {"missing-fence"}),
         # made by its arrival, or by the wait of the thread, whichever comes first
         ("acn0", "wfm", 32, set()),
         ("acn0", "wm", 32, {"missing-fence"}),
