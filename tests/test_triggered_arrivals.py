@@ -280,9 +280,41 @@ class TwoCopy(Pipeline):
         yield self.empty[at].arrive(me.threads)
 
 
+class Overtaken(Pipeline):
+    """The second copies once the first has; then the first arrives on the same barrier, which counts both."""
+
+    full = barrier(arrivals=96)
+    other = barrier(arrivals=32)
+    last = barrier(arrivals=32)
+    go = barrier(arrivals=32)
+    b = tile(bytes=64)
+
+    @role(warps=1)
+    def first(self, me):
+        yield self.b.cp_async()
+        yield self.other.cp_async_arrive(me.threads, noinc=True)
+        yield self.last.wait(0)
+        yield self.full.cp_async_arrive(me.threads, noinc=True)
+        yield self.go.arrive(me.threads)
+
+    @role(warps=1)
+    def second(self, me):
+        yield self.other.wait(0)
+        yield self.b.cp_async()
+        yield self.full.cp_async_arrive(me.threads, noinc=True)
+        yield self.full.arrive(me.threads)
+        yield self.last.arrive(me.threads)
+
+    @role(warps=1)
+    def consumer(self):
+        yield self.go.wait(0)
+        yield self.b.read()
+
+
+@pytest.mark.parametrize("pipeline", [TwoCopy(), Overtaken()])
 @pytest.mark.parametrize("engine", ["order", "search"])
-def test_two_roles_that_copy_into_the_same_bytes_race(engine: str) -> None:
-    verdicts = {one.id: one.verdict for one in check(TwoCopy(), engine=engine).findings}
+def test_two_roles_that_copy_into_the_same_bytes_race(pipeline: Pipeline, engine: str) -> None:
+    verdicts = {one.id: one.verdict for one in check(pipeline, engine=engine).findings}
     assert verdicts["race"] == VIOLATED
 
 
