@@ -127,6 +127,22 @@ def found(pipeline: Pipeline) -> set[str]:
         ("ac0Fnr", "wm", 64, set()),
         ("anbN", "vfwm", 32, set()),  # the later arrival tells of both
         ("an", "fm", 32, {"race", "missing-fence"}),
+        # an arrival with no cp.async of its own comes after all that are before it too
+        ("aNn", "wa", 32, set()),
+        ("anN", "va", 32, set()),
+        ("aNnn", "wa", 64, set()),
+        ("anbnN", "vab", 64, set()),
+        ("aNnb", "wa", 32, set()),
+        ("anaN", "w", 32, {"race"}),
+        ("bNna", "wa", 32, {"race", "stale-read"}),
+        ("acNn0", "wfm", 32, set()),
+        ("aNn", "wfm", 32, set()),
+        ("aNn", "fwm", 32, {"missing-fence"}),
+        # made by its arrival, or by the wait of the thread, whichever comes first
+        ("acn0", "wfm", 32, set()),
+        ("acn0", "wm", 32, {"missing-fence"}),
+        ("acn0", "fwm", 32, {"missing-fence"}),
+        ("acnF0N", "vfm", 32, set()),
     ],
 )
 def test_cp_async_arrive(does: str, reader: str, count: int, properties: set[str]) -> None:
@@ -225,6 +241,81 @@ def test_a_wrong_ring_is_violated_by_both_engines(wrong: dict[str, object], prop
         assert verdicts[property] == VIOLATED, engine
     everywhere = {one.id: one.verdict for one in check(Ring(**wrong), engine="order").findings}
     assert everywhere[property] == VIOLATED
+
+
+def test_a_schedule_has_a_copy_late_of_which_two_arrivals_tell() -> None:
+    late = Does(does="anbN", reader="fwm")
+    assert found(late) == {"missing-fence"}
+    assert check(late, engine="order").verdict == VIOLATED
+
+
+class TwoCopy(Pipeline):
+    """Two producers copy into b at the same time; the first goes on telling of what the second has replaced."""
+
+    trips = 3
+    stages = 1
+    full = barrier(arrivals=96)
+    empty = barrier(arrivals=128)
+    a = tile(bytes=1024)
+    b = tile(bytes=1024)
+
+    @role(warps=1)
+    def first(self, at, me):
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.a[at].cp_async()
+        yield self.full[at].cp_async_arrive(me.threads, noinc=True)
+        yield self.b[at].cp_async()
+        yield self.full[at].cp_async_arrive(me.threads, noinc=True)
+
+    @role(warps=1)
+    def second(self, at, me):
+        yield self.empty[at].wait(at.phase ^ 1)
+        yield self.b[at].cp_async()
+        yield self.full[at].cp_async_arrive(me.threads, noinc=True)
+
+    @role(warpgroups=1)
+    def consumer(self, at, me):
+        yield self.full[at].wait(at.phase)
+        yield self.a[at].read()
+        yield self.empty[at].arrive(me.threads)
+
+
+class Overtaken(Pipeline):
+    """The second copies once the first has; then the first arrives on the same barrier, which counts both."""
+
+    full = barrier(arrivals=96)
+    other = barrier(arrivals=32)
+    last = barrier(arrivals=32)
+    go = barrier(arrivals=32)
+    b = tile(bytes=64)
+
+    @role(warps=1)
+    def first(self, me):
+        yield self.b.cp_async()
+        yield self.other.cp_async_arrive(me.threads, noinc=True)
+        yield self.last.wait(0)
+        yield self.full.cp_async_arrive(me.threads, noinc=True)
+        yield self.go.arrive(me.threads)
+
+    @role(warps=1)
+    def second(self, me):
+        yield self.other.wait(0)
+        yield self.b.cp_async()
+        yield self.full.cp_async_arrive(me.threads, noinc=True)
+        yield self.full.arrive(me.threads)
+        yield self.last.arrive(me.threads)
+
+    @role(warps=1)
+    def consumer(self):
+        yield self.go.wait(0)
+        yield self.b.read()
+
+
+@pytest.mark.parametrize("pipeline", [TwoCopy(), Overtaken()])
+@pytest.mark.parametrize("engine", ["order", "search"])
+def test_two_roles_that_copy_into_the_same_bytes_race(pipeline: Pipeline, engine: str) -> None:
+    verdicts = {one.id: one.verdict for one in check(pipeline, engine=engine).findings}
+    assert verdicts["race"] == VIOLATED
 
 
 def test_a_thread_that_waits_itself_tells_others_too() -> None:

@@ -182,7 +182,7 @@ class _Compiler:
 
     def _edits(self, program: Program, node: Node) -> Iterable[tuple[str, Expr]]:
         known = None if self.causality is None else self.causality.shows
-        return edits(self.v.edited, self.homes, known, program, node)
+        return edits(self.v.edited, self.homes, known, self.v.triggers, program, node)
 
     def _kind(self, program: Program, node: Node) -> LocationKind:
         if is_seen(self.v.bare, program, node) or any(self._edits(program, node)):
@@ -279,7 +279,7 @@ class _Compiler:
         else:
             ways = [Way(TRUE, ())]
         illegal = (*self.unmet.by_threads(program, effects), *self.unmet.by_copies(program, node))
-        shown = (*fences(self.v.bare, program, node), *self._edits(program, node))
+        shown = (*fences(self.v.bare, self.v.triggers, program, node), *self._edits(program, node))
         updates = (*starts(self.v, effects), *triggers(self.v, effects), *writes(self.v, effects), *shown)
         return [
             way._replace(updates=(*way.updates, *updates), illegal=(*way.illegal, *illegal))

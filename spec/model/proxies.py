@@ -37,11 +37,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx import effect_parts
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effect_parts import TriggeredArrivals
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.expr import Expr, Field, Lit, where
+from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit, all_of, where
 from sm90_verify.spec.ptx.groups import Held
 from sm90_verify.spec.ptx.memory import Access
 
@@ -61,6 +63,8 @@ class Shown(NamedTuple):
     by: effect_parts.Shown
 
 
+Pending: TypeAlias = Mapping[TriggeredArrivals, tuple[Field, Source]]
+"""How many of the arrivals that follow cp.asyncs have not been made, and where they are written."""
 Known: TypeAlias = Callable[[str, Shown], Expr] | None
 """Whether what shows a write is before a role's next operation."""
 
@@ -124,6 +128,17 @@ def _made(node: Node) -> list[Access]:
     return [*begun, *node.held.copied_by(node.operation)]
 
 
+def _is_made(pending: Pending, node: Node, access: Access) -> Expr:
+    """The operation makes the access, or waits for what need not have been made: no arrival has told that it is."""
+    held = node.held
+    if access not in held.copied_by(node.operation) or any(
+        one.raw and one.access == access for one in effects_of(node.operation).begins
+    ):
+        return TRUE
+    first = next((index for index, (_, some) in enumerate(held.tracked) if access in some), len(held.tracked))
+    return all_of(pending[later][0] != 0 for later, _ in held.tracked[first:])
+
+
 def edited_maps(kernel: Kernel) -> list[tuple[str, Access, str]]:
     """Every generic write over a tensormap that some role uses, with that role."""
 
@@ -139,7 +154,7 @@ def edited_maps(kernel: Kernel) -> list[tuple[str, Access, str]]:
 
 
 def edits(
-    edited: Edited, homes: Mapping[str, str], known: Known, program: Program, node: Node
+    edited: Edited, homes: Mapping[str, str], known: Known, pending: Pending, program: Program, node: Node
 ) -> Iterator[tuple[str, Expr]]:
     """What the operation does to tensormaps. homes: the CTA of each role, for fences whose scope is their own. known:
     what tells that a release is before the user's next operation, if that does not follow from its having been made.
@@ -149,7 +164,7 @@ def edits(
     for (writer, access, user), field in edited.items():
         after: Expr = field
         if writer == program.name and access in written:
-            after = Lit(1, field.width)
+            after = where(_is_made(pending, node, access), Lit(1, field.width), after)
         here = homes[writer] == homes[user]
         if writer == program.name and RELEASES[here] in does.shows:
             after = where(after == 1, Lit(2, field.width), after)
@@ -166,11 +181,14 @@ def is_seen(bare: Bare, program: Program, node: Node) -> bool:
     return bool(bare) and (shows_accesses(node) or bool(sets(bare, program, node)))
 
 
-def fences(bare: Bare, program: Program, node: Node) -> Iterator[tuple[str, Expr]]:
+def fences(bare: Bare, pending: Pending, program: Program, node: Node) -> Iterator[tuple[str, Expr]]:
     """What the operation does to the bits."""
     if shows_accesses(node):
         yield from ((bit.name, Lit(0, 1)) for bit in bare.values())
-    yield from ((bit.name, Lit(1, 1)) for bit in sets(bare, program, node))
+    for access in _made(node):
+        bit = bare.get((program.name, access))
+        if bit is not None:
+            yield bit.name, where(_is_made(pending, node, access), Lit(1, 1), bit)
 
 
 def told_by_place(covered: Container[tuple[str, Access]], role: str, held: Held) -> Held:

@@ -8,7 +8,8 @@ starts it until the instruction that waits for its group: that it may be over ea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import dropwhile
 from typing import NamedTuple, assert_never
 
 from sm90_verify.spec.ptx import operations as op
@@ -22,9 +23,9 @@ class Held(NamedTuple):
     """mma: wgmma groups that are committed and not waited for (PTX ISA 9.7.15.7); bulk_reads and bulk_writes: the
     accesses of bulk groups (9.7.9.25.6), oldest first, () once waited for; cp: groups of cp.asyncs (9.7.9.25.3);
     tracked: arrivals that follow cp.asyncs, oldest first, with the accesses that these had in progress and that nobody
-    has waited for or begun again since; fresh_*: not yet committed; unfenced: generic accesses since the last
-    fence.proxy.async, or in progress at it; unfenced_inits, hidden_inits: barriers initialised since the last
-    fence.mbarrier_init, and not made visible to other CTAs by a releasing barrier.cluster.arrive either; recent,
+    has waited for or begun again since, the first with some; fresh_*: not yet committed; unfenced: generic accesses
+    since the last fence.proxy.async, or in progress at it; unfenced_inits, hidden_inits: barriers initialised since the
+    last fence.mbarrier_init, and not made visible to other CTAs by a releasing barrier.cluster.arrive either; recent,
     unordered: generic accesses, and those of groups that have been waited for, since the last release, and those that
     an arrival without a release has left without one (kept only where `tracks`, in programs that have such an arrival);
     within: all such arrivals are meetings of lanes of a warp; registers: those of each thread since its last
@@ -127,14 +128,15 @@ class Held(NamedTuple):
 
     def _tracking(self, still: Callable[[Access], bool]) -> Held:
         """Only these are tracked still."""
-        left = ((one, tuple(filter(still, some))) for one, some in self.tracked)
-        return self._replace(tracked=tuple(pair for pair in left if pair[1])) if self.tracked else self
+        if not self.tracked:
+            return self
+        return self._replace(tracked=_telling((one, tuple(filter(still, some))) for one, some in self.tracked))
 
     def _triggered(self, arrivals: TriggeredArrivals) -> Held:
         tracks = self.untracked()
         arrivals = arrivals._replace(tracks=tracks)
         others = tuple(pair for pair in self.tracked if pair[0] != arrivals)
-        return self._replace(tracked=(*others, (arrivals, tracks)) if tracks else others)
+        return self._replace(tracked=_telling((*others, (arrivals, tracks))))
 
     def _initialised(self, barrier: str) -> Held:
         return self._replace(
@@ -220,6 +222,13 @@ class Held(NamedTuple):
 
 
 IDLE = Held()
+
+
+def _telling(
+    tracked: Iterable[tuple[TriggeredArrivals, tuple[Access, ...]]],
+) -> tuple[tuple[TriggeredArrivals, tuple[Access, ...]], ...]:
+    """Without those that no tracked access is before: an arrival that tracks none itself tells of all before it."""
+    return tuple(dropwhile(lambda pair: not pair[1], tracked))
 
 
 def _newest(groups: tuple[tuple[Access, ...], ...], pending: int) -> tuple[tuple[Access, ...], ...]:

@@ -234,14 +234,14 @@ def _must_have_landed(run: Progress, role: int, use: Use, number: int) -> None:
 def _must_be_fenced(run: Progress, role: int, use: Use, number: int) -> None:
     """A proxy fence comes after cp.asyncs that are over, and that an arrival told of."""
     flights = run.state.flights[number]
-    for other, (barrier, one) in {one.role: (barrier, one) for barrier, one in flights.items() if one.copied}.items():
-        event = one.event
+    for other in dict.fromkeys(one.role for one in flights.values() if one.copied):
         if triggered.is_over(run, role, flights, other) and not triggered.is_fenced(run, role, flights, other):
+            event = next(one.event for _, one in triggered.of_role(flights, other))
             earlier, names = _access_at(run, other, event, number), run.plan.programs
             if earlier.write:
                 about = {"role": names[role].name, "other": names[other].name}
                 because = FENCED.said(access=describe(use.access), earlier=earlier.object, **about)
-                step, put_off = (role, run.state.at[role]), run.not_before(other, event, barrier, one.stage)
+                step, put_off = (role, run.state.at[role]), triggered.not_before(run, flights, other)
                 run.fail(FENCED.property, because, use.access.object, run.now(role), step, put_off=put_off)
 
 

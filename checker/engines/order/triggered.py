@@ -52,8 +52,10 @@ def _tracked(run: Progress, role: int, move: Move, number: int, event: int) -> N
         flights[number] = InFlight(stage, role, event, copied=True)
     for region in move.also:
         flights = state.flights[region]
-        _, known = next(iter(of_role(flights, role)))
-        flights[number] = known._replace(stage=stage)
+        known = next((one for _, one in of_role(flights, role)), None)
+        # what another role has copied into the same bytes since, and the barrier tells of, is what matters
+        if known is not None and (number not in flights or (flights[number].copied and flights[number].role == role)):
+            flights[number] = known._replace(stage=stage)
 
 
 def waited(run: Progress, role: int, move: Move, event: int) -> None:
@@ -85,3 +87,12 @@ def is_fenced(run: Progress, role: int, flights: Flights, issuer: int) -> bool:
         clock[plan.fenced_stage(barrier)] > one.stage or clock[plan.fenced + issuer] > one.waited
         for barrier, one in of_role(flights, issuer)
     )
+
+
+def not_before(run: Progress, flights: Flights, issuer: int) -> tuple[int, ...]:
+    """By role, an event such that no earlier one is after the cp.asyncs of the issuer: by whatever tells that these are
+    over. All of it is put off where a schedule has them late; the first to tell is not the last that tracks them.
+    """
+    told = [run.not_before(issuer, one.event, barrier, one.stage) for barrier, one in of_role(flights, issuer)]
+    told += [run.not_before(issuer, one.waited) for _, one in of_role(flights, issuer) if one.waited != NEVER]
+    return tuple(map(min, zip(*told, strict=True)))
