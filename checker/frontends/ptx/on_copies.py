@@ -18,6 +18,7 @@ from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import AddressOperand, Immediate, Operand, Vector
 from sm90_verify.frontends.ptx.on_fences import group
 from sm90_verify.frontends.ptx.on_mbarriers import do
+from sm90_verify.frontends.ptx.on_memory import must_be_a_place
 from sm90_verify.frontends.ptx.operands import Getter, Indices, Undetermined
 from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, WINDOWS, space_of
 from sm90_verify.frontends.ptx.state import Warp
@@ -283,6 +284,7 @@ def on_async_store(bound: Binding) -> Handler:
         found = bound.reader.by_value(lanes, (into(fragment), "the destination"), (barrier(fragment), "the barrier"))
         for (where, signalled), some in found:
             (rank,) = _ranks(bound, warp, where, None)
+            must_be_a_place(bound, where & OFFSET, length)
             at = bound.barrier(warp, signalled)
             ranges = footprints.accessed([where & OFFSET], length)
             bound.cluster.ctas[rank].memory.forget(where & OFFSET, length)

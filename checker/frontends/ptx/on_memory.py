@@ -13,7 +13,7 @@ from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import AddressOperand, Operand, Register
 from sm90_verify.frontends.ptx.opcodes import parts_of
 from sm90_verify.frontends.ptx.operands import Indices
-from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, WINDOWS, space_of
+from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, SHARED_BEGINS, WINDOWS, space_of
 from sm90_verify.frontends.ptx.state import Assumed, Warp
 from sm90_verify.frontends.ptx.stored import Memory as Bytes
 from sm90_verify.frontends.ptx.values import One, Unknown, lane, signed
@@ -22,6 +22,19 @@ from sm90_verify.spec.ptx.limits import WARP
 from sm90_verify.spec.ptx.memory import Scope
 
 SPACES = ("shared", "local", "param", "const", "global")
+
+
+def must_be_a_place(bound: Binding, at: int, size: int) -> None:
+    """An access of so many bytes of shared memory is at a multiple of them (PTX ISA 6.4.1.1), and at bytes that a
+    kernel has.
+    """
+    if at % size:
+        what = f"it accesses {size} bytes: it must be a multiple of {size}"
+    elif at < SHARED_BEGINS:
+        what = f"shared memory begins at {SHARED_BEGINS:#x}: take the address of a variable"
+    else:
+        return
+    raise SpecError(f"{bound.one.name}: the address is {at:#x} in shared memory, and {what}", bound.reader.source)
 
 
 def on_access(bound: Binding) -> Handler:
@@ -114,6 +127,7 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
         raise bound.unknown_form()
     values = parts_of(one.operands[1 if one.opcode == "st" else 0]) if one.opcode in ("st", "ld", "ldu", "atom") else ()
     getters = [bound.reader.get(part, 64) for part in values] if one.opcode == "st" else []
+    length = size
     each = size // max(1, len(values)) if one.opcode != "atom" else size
     follows = bound.code.sliced.follows_memory
     atomic = one.opcode in ("atom", "red")
@@ -139,6 +153,7 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
             rank = at >> RANK_SHIFT
             if rank > len(bound.cluster.ctas):
                 raise SpecError(f"{one.name}: {at:#x} is no address of shared memory", bound.reader.source)
+            must_be_a_place(bound, at & OFFSET, length)
             by_place.setdefault(warp.cta.rank if rank == 0 else rank - 1, []).append((index, at & OFFSET))
         for rank, some in by_place.items():
             memory = bound.cluster.ctas[rank].memory
