@@ -23,6 +23,7 @@ from sm90_verify.frontends.ptx.operands import Getter, Indices, Undetermined
 from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, WINDOWS, space_of
 from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.frontends.ptx.tensor_map import MAP_BYTES, TensorMap, decode
+from sm90_verify.frontends.ptx.written_global import took
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT, WARP
@@ -60,6 +61,7 @@ def map_of(bound: Binding, address: int) -> TensorMap | None:
     known = [word for word in words if word is not None]
     if len(known) < len(words):
         return launch.described.get(address)
+    took(bound, address, half)
     return decode(b"".join(word.to_bytes(8, "little") for word in known).ljust(MAP_BYTES, b"\0"))
 
 
