@@ -30,8 +30,9 @@ from sm90_verify.frontends.ptx.launch_file import read_launch
 from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.frontends.ptx.read import entry_of, read_module
-from sm90_verify.frontends.ptx.state import Assumed
+from sm90_verify.frontends.ptx.state import Assumed, ClusterState
 from sm90_verify.frontends.ptx.table import kernel_tables
+from sm90_verify.frontends.ptx.written_global import by_other_clusters
 from sm90_verify.made_of import KernelTable, LeftOut
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, Finding, Result
 from sm90_verify.spec.errors import SpecError
@@ -191,16 +192,19 @@ def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effo
     """The cases of a launch: every cluster is executed."""
     code, addresses = code_of(module, function, launch)
     found: dict[object, LaunchCase] = {}
+    states: list[ClusterState] = []
     for number, blocks in enumerate(launch.clusters()):
         effort.tick("executing", "clusters", number, None)
         execution = ClusterRun(code, addresses, launch, blocks, effort.tick)
         execution.run()
+        states.append(execution.cluster)
         key = tuple(tuple(warp.events) for cta in execution.cluster.ctas for warp in cta.warps)
         known = found.get(key)
         if known is None:
             found[key] = LaunchCase(blocks, 1, execution)
         else:
             found[key] = known._replace(clusters=known.clusters + 1)
+    by_other_clusters(function, module.path, states)
     return list(found.values())
 
 

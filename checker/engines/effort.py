@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from sm90_verify.spec.errors import Source
+from sm90_verify.spec.model.tick import EVENTS_OF, ROUND_WITHOUT_EVENT
 
 Told: TypeAlias = Callable[[str], None]
 """Called now and then with a few words about what is being done."""
@@ -22,7 +23,9 @@ TRACE_SECONDS = 5.0
 TICKS = 32
 """Operations that are traced or compiled between looks at the memory."""
 
-OF_NO_STATES = ("tracing", "comparing", "packing")
+WITHOUT_END = {ROUND_WITHOUT_EVENT: 1_500_000, EVENTS_OF: 200_000}
+"""By work, after how many operations it is taken for work without end unless somebody gives it a timeout."""
+OF_NO_STATES = ("tracing", "comparing", "packing", *WITHOUT_END)
 """Work that visits nothing of which a limit of states could be the bound."""
 
 
@@ -70,6 +73,8 @@ class Effort:
         why = self.ran_out(done % TICKS == 1)
         if self.limit and done > self.limit and what not in OF_NO_STATES:
             why = f"the limit of {self.limit} states (--limit)"
+        if not self.timeout and done > WITHOUT_END.get(what, done):
+            why = f"the bound of {WITHOUT_END[what]} for a loop without end (let it end, or give it --timeout SECONDS)"
         if why:
             place = "" if where is None else f", {where}"
             raise RanOut(f"{why}, reached while {what} {role} after {done} operations{place}")

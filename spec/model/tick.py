@@ -15,3 +15,8 @@ user's file. What it raises ends the work.
 
 def unheard(what: str, role: str, done: int, where: Source | None) -> None:
     """Nobody asked to be told."""
+
+
+ROUND_WITHOUT_EVENT = "going round without an event in"
+EVENTS_OF = "recording the events of"
+"""Work of which whoever hears it may bound the operations."""

@@ -7,6 +7,7 @@ as happens-before has them, beside those of the original.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import Counter
@@ -93,7 +94,7 @@ def read_edited(path: str, launch: str, kernel: str = "") -> Edited:
 def to_edit(module: PtxModule, text: str, launch: Launch, kernel: str = "") -> Edited:
     """A kernel that has been read from this text, and its edits."""
     function = entry_of(module, kernel or launch.kernel, launch)
-    cases = cases_of(module, function, launch, Effort())
+    cases = cases_of(module, function, launch, Effort(math.inf))
     executed = {function.code[number].line for case in cases for number in _numbers(case)}
     kernels = tuple(lift(case.execution, "kernel") for case in cases)
     return Edited(module.path, text, launch, function.name, kernels, tuple(edits_of(text, executed)))
@@ -137,7 +138,9 @@ def _killed(number: int, result: Result) -> MutantOutcome:
 def _survived(edited: Edited, number: int, module: PtxModule) -> MutantOutcome:
     """Proved: what its accesses are, and in which orders, beside those of the original."""
     function = entry_of(module, edited.name, edited.launch)
-    kernels = tuple(lift(one.execution, "kernel") for one in cases_of(module, function, edited.launch, Effort()))
+    kernels = tuple(
+        lift(one.execution, "kernel") for one in cases_of(module, function, edited.launch, Effort(math.inf))
+    )
     if len(kernels) == len(edited.kernels) and all(map(_same, edited.kernels, kernels)):
         return MutantOutcome(number, EQUIVALENT, reason="the same program")
     reason = _compared(edited, kernels, MEMORY)

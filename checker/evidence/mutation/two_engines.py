@@ -89,7 +89,7 @@ def decide_twice(edited: Edited, number: int, bound: SearchBound) -> TwiceDecide
 
     try:
         subjects = _subjects(edited, edit.of(edited.text))
-    except Undetermined as error:
+    except (Undetermined, RanOut) as error:
         return told("undetermined", "undetermined", ORDER_OPEN, str(error), 0, time.process_time())
     except SpecError as error:
         return told("refused", "refused", NOT_READ, str(error), 0, time.process_time())

@@ -33,7 +33,7 @@ from sm90_verify.frontends.ptx.together import (
 )
 from sm90_verify.frontends.ptx.values import Unknown, Value
 from sm90_verify.spec.errors import Source, SpecError
-from sm90_verify.spec.model.tick import Tick, unheard
+from sm90_verify.spec.model.tick import EVENTS_OF, ROUND_WITHOUT_EVENT, Tick, unheard
 from sm90_verify.spec.ptx.cluster import Cluster
 from sm90_verify.spec.ptx.limits import WARP
 
@@ -64,6 +64,7 @@ class ClusterRun:
         self.parted = False
         self.meetings: dict[int, WaysMeet | None] = {}
         self.been: tuple[Fragment | None, int, list[Value], int] = None, -1, [], 0
+        self.quiet = "", 0, 0
         self.spinning: dict[int, ComesBack] = {}
         shape = Cluster(len(blocks), 1)
         for rank, block in enumerate(blocks):
@@ -166,6 +167,10 @@ class ClusterRun:
     def _tell(self, warp: Warp, fragment: Fragment) -> None:
         where = self.code.source(self.code.blocks[fragment.block].first)
         self.tick("executing", warp.name, self.executed, where)
+        if self.quiet[:2] != (warp.name, len(warp.events)):
+            self.quiet = warp.name, len(warp.events), self.executed
+        self.tick(ROUND_WITHOUT_EVENT, warp.name, self.executed - self.quiet[2], where)
+        self.tick(EVENTS_OF, warp.name, len(warp.events), where)
         if self.executed % (OFTEN * ROUND) == 0:
             self.been = fragment, fragment.block, fragment.registers.copy(), len(warp.events)
         elif self.been[:3] == (fragment, fragment.block, fragment.registers) and all(

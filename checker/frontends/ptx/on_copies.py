@@ -18,10 +18,12 @@ from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import AddressOperand, Immediate, Operand, Vector
 from sm90_verify.frontends.ptx.on_fences import group
 from sm90_verify.frontends.ptx.on_mbarriers import do
+from sm90_verify.frontends.ptx.on_memory import must_be_a_place
 from sm90_verify.frontends.ptx.operands import Getter, Indices, Undetermined
 from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, WINDOWS, space_of
 from sm90_verify.frontends.ptx.state import Warp
 from sm90_verify.frontends.ptx.tensor_map import MAP_BYTES, TensorMap, decode
+from sm90_verify.frontends.ptx.written_global import took
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.limits import BULK_ALIGNMENT, WARP
@@ -59,6 +61,7 @@ def map_of(bound: Binding, address: int) -> TensorMap | None:
     known = [word for word in words if word is not None]
     if len(known) < len(words):
         return launch.described.get(address)
+    took(bound, address, half)
     return decode(b"".join(word.to_bytes(8, "little") for word in known).ljust(MAP_BYTES, b"\0"))
 
 
@@ -283,6 +286,7 @@ def on_async_store(bound: Binding) -> Handler:
         found = bound.reader.by_value(lanes, (into(fragment), "the destination"), (barrier(fragment), "the barrier"))
         for (where, signalled), some in found:
             (rank,) = _ranks(bound, warp, where, None)
+            must_be_a_place(bound, where & OFFSET, length)
             at = bound.barrier(warp, signalled)
             ranges = footprints.accessed([where & OFFSET], length)
             bound.cluster.ctas[rank].memory.forget(where & OFFSET, length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from sm90_verify.frontends.ptx.events import (
@@ -20,10 +21,24 @@ from sm90_verify.spec.ptx.memory_operations import GroupKind
 
 MAPS_UNSEEN = "who changes a tensor map releases it and who uses it acquires it: their proxy is not looked at"
 
+OF_A_SCOPE = r"\.(cta|cluster|gpu|sys)"
+FENCE_FORMS = {
+    "fence": rf"((sc|acq_rel|acquire|release)\.)?(cta|cluster|gpu|sys)|mbarrier_init\.release\.cluster"
+    r"|(acquire\.sync_restrict::shared::cluster|release\.sync_restrict::shared::cta)\.cluster"
+    r"|proxy\.(alias|async|async\.global|async\.shared::(cta|cluster))"
+    rf"|proxy\.tensormap::generic\.(acquire|release){OF_A_SCOPE}",
+    "membar": r"cta|gl|sys|proxy\.alias",
+}
+"""The modifiers of each that are followed here (PTX ISA 9.7.13.4): all that ptxas takes for sm_90, but for fences
+between the generic and the async proxy in one direction.
+"""
+
 
 def on_fence(bound: Binding) -> Handler:
     """fence and membar"""
     words = bound.one.modifiers
+    if not re.fullmatch(FENCE_FORMS[bound.one.opcode], ".".join(words)):
+        raise bound.unknown_form()
     scope = scope_among(words)
     if "mbarrier_init" in words:
         return noting(bound, Fenced("mbarrier_init"))

@@ -13,15 +13,29 @@ from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import AddressOperand, Operand, Register
 from sm90_verify.frontends.ptx.opcodes import parts_of
 from sm90_verify.frontends.ptx.operands import Indices
-from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, WINDOWS, space_of
+from sm90_verify.frontends.ptx.spaces import OFFSET, RANK_SHIFT, SHARED_BEGINS, WINDOWS, space_of
 from sm90_verify.frontends.ptx.state import Assumed, Warp
 from sm90_verify.frontends.ptx.stored import Memory as Bytes
 from sm90_verify.frontends.ptx.values import One, Unknown, lane, signed
+from sm90_verify.frontends.ptx.written_global import took, wrote
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.ptx.limits import WARP
 from sm90_verify.spec.ptx.memory import Scope
 
 SPACES = ("shared", "local", "param", "const", "global")
+
+
+def must_be_a_place(bound: Binding, at: int, size: int) -> None:
+    """An access of so many bytes of shared memory is at a multiple of them (PTX ISA 6.4.1.1), and at bytes that a
+    kernel has.
+    """
+    if at % size:
+        what = f"it accesses {size} bytes: it must be a multiple of {size}"
+    elif at < SHARED_BEGINS:
+        what = f"shared memory begins at {SHARED_BEGINS:#x}: take the address of a variable"
+    else:
+        return
+    raise SpecError(f"{bound.one.name}: the address is {at:#x} in shared memory, and {what}", bound.reader.source)
 
 
 def on_access(bound: Binding) -> Handler:
@@ -65,18 +79,29 @@ def _listed(values: tuple[int, ...]) -> str:
 def _global(bound: Binding) -> Handler:
     """What is read is known only if the launch says so."""
     one = bound.one
-    if one.opcode in ("st", "red"):
-        return lambda warp, fragment, lanes: True
-    into = parts_of(one.operands[0])
     place = next(operand for operand in one.operands if isinstance(operand, AddressOperand))
     address = bound.reader.get(place, 64)
-    wanted = any(isinstance(part, Register) and part.number in bound.code.slots for part in into)
+
+    def stores(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+        where = address(fragment) if bound.cluster.launch.memory else 0
+        for index in lanes if bound.cluster.launch.memory else ():
+            at = lane(where, index)
+            if isinstance(at, int):
+                wrote(bound, at, size)
+        return True
+
     size = footprints.access_bytes(one.modifiers) or 4
+    if one.opcode in ("st", "red"):
+        return stores
+    into = parts_of(one.operands[0])
+    wanted = any(isinstance(part, Register) and part.number in bound.code.slots for part in into)
     each = max(1, size // len(into))
     strong = any(word in ("acquire", "relaxed", "volatile", "mmio") for word in one.modifiers) and one.opcode != "atom"
     unknown = Unknown(one.line, "what others write to global memory" if strong else "what global memory holds", strong)
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
+        if one.opcode == "atom":
+            stores(warp, fragment, lanes)
         if not wanted:
             return True
         where = address(fragment)
@@ -86,12 +111,20 @@ def _global(bound: Binding) -> Handler:
                 value = given(bound, warp, fragment.lanes[index])
                 at = lane(where, index)
                 if value is None and isinstance(at, int) and one.opcode != "atom" and not strong:
-                    value = bound.cluster.launch.global_value(at + number * each, each)
+                    value = _described(bound, at + number * each, each)
                 found.append(unknown if value is None else _fitted(bound, value, part, each))
             bound.write(fragment, part, lanes, tuple(found))
         return True
 
     return run
+
+
+def _described(bound: Binding, at: int, size: int) -> int | None:
+    """What the launch says that global memory holds."""
+    found = bound.cluster.launch.global_value(at, size)
+    if found is not None:
+        took(bound, at, size)
+    return found
 
 
 def _fitted(bound: Binding, value: One, part: Operand, size: int) -> One:
@@ -114,6 +147,7 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
         raise bound.unknown_form()
     values = parts_of(one.operands[1 if one.opcode == "st" else 0]) if one.opcode in ("st", "ld", "ldu", "atom") else ()
     getters = [bound.reader.get(part, 64) for part in values] if one.opcode == "st" else []
+    length = size
     each = size // max(1, len(values)) if one.opcode != "atom" else size
     follows = bound.code.sliced.follows_memory
     atomic = one.opcode in ("atom", "red")
@@ -139,6 +173,7 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
             rank = at >> RANK_SHIFT
             if rank > len(bound.cluster.ctas):
                 raise SpecError(f"{one.name}: {at:#x} is no address of shared memory", bound.reader.source)
+            must_be_a_place(bound, at & OFFSET, length)
             by_place.setdefault(warp.cta.rank if rank == 0 else rank - 1, []).append((index, at & OFFSET))
         for rank, some in by_place.items():
             memory = bound.cluster.ctas[rank].memory
@@ -193,6 +228,8 @@ def _access(bound: Binding, space: Callable[[int], str], window: int) -> Handler
     def _elsewhere(bound: Binding, warp: Warp, fragment: Fragment, index: int, space: str, at: int) -> None:
         thread = fragment.lanes[index]
         memory = warp.local.setdefault(thread, Bytes())
+        if space == "global" and writes:
+            wrote(bound, at, length)
         for number, part in enumerate(values):
             start = at + number * each
             if one.opcode == "st":
@@ -213,7 +250,7 @@ def _read(bound: Binding, memory: Bytes, space: str, start: int, size: int) -> O
         return bound.cluster.launch.parameter(start, size, bound.one.line)
     found = memory.load(start, size) if space == "local" else None
     if space == "global":
-        found = bound.cluster.launch.global_value(start, size)
+        found = _described(bound, start, size)
     return Unknown(bound.one.line, f"what {space} memory holds") if found is None else found
 
 

@@ -53,6 +53,7 @@ def _named(bound: Binding) -> Handler:
     threads = bound.reader.get(given[1] if has_count else Immediate(0))
     blocks = "arrive" not in words
     everybody = bound.cluster.launch.threads
+    whole = (1 << WARP) - 1
     unknown = Unknown(bound.one.line, f"what {bound.one.name} gives")
 
     def run(warp: Warp, fragment: Fragment, lanes: Indices) -> bool:
@@ -60,6 +61,9 @@ def _named(bound: Binding) -> Handler:
         count = bound.reader.one_value(threads(fragment), lanes, "the number of threads")
         if not 0 <= number < NAMED_BARRIERS:
             raise SpecError(f"{bound.one.name} {number}: named barriers are 0 to 15", bound.reader.source)
+        if count and warp.mask != whole and count != everybody:
+            what = f"{warp.name} has {warp.mask.bit_count()} lanes, and counts as {WARP}: give it {WARP}, or no count"
+            raise Undetermined(f"{bound.one.name}: {what}", bound.reader.source)
         if warp.mask & ~warp.alive:
             if count:
                 what = f"lanes of {warp.name} have exited, and whole warps count: let all lanes come"

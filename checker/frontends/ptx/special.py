@@ -9,6 +9,8 @@ from sm90_verify.frontends.ptx.values import Unknown, Value, together
 from sm90_verify.spec.ptx.limits import WARP
 
 AXES = ("x", "y", "z")
+ALLOCATED = 128
+"""Bytes: shared memory is allocated in multiples of it."""
 
 
 def special(launch: Launch, static: int, warp: Warp, fragment: Fragment, name: str) -> Value:
@@ -35,7 +37,10 @@ def special(launch: Launch, static: int, warp: Warp, fragment: Fragment, name: s
         case "dynamic_smem_size":
             return launch.dynamic_shared
         case "total_smem_size":
-            return static + launch.dynamic_shared
+            total = static + launch.dynamic_shared
+            if total % ALLOCATED:
+                return Unknown(0, f"{name}, which a GPU rounds up")
+            return total
         case "lanemask_eq":
             return together([1 << lane for lane in fragment.lanes])
         case "lanemask_le":

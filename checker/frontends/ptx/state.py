@@ -102,5 +102,11 @@ class ClusterState:
     used: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
     """By line, CTA, warp and lane, how many values of an assumption have been used."""
 
+    writes_global: bool | None = None
+    """Whether the kernel has an instruction that may write global memory; None if nobody has asked."""
+    taken: dict[int, int] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
+    """Bytes of global memory that the launch describes, with a line that reads them or writes them."""
+
     def barrier(self, at: BarrierAt) -> ExecutedBarrier:
         return self.ctas[at.rank].barriers.setdefault(at.address, ExecutedBarrier())
