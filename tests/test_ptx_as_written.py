@@ -158,3 +158,25 @@ def test_a_launch_may_begin_before_the_one_before_has_ended(tmp_path):
     assert asked(tmp_path, text, launch(32, programmatic_serialization=True)).verdict == PROVED
     with pytest.raises(SpecError, match="programmatic_serialization: 1: use true or false"):
         launch(32, programmatic_serialization=1)
+
+
+STEERED = """
+	mov.u32 %r1, smem;
+	mov.f32 %f1, 0f3F000000;
+	mul.f32 %f2, %f1, %f1;
+	setp.eq.f32 %p0, %f2, 0f00000000;
+	@%p0 bra DONE;
+	bar.sync 1, 64;
+DONE:
+"""
+
+
+def test_what_a_float_gives_that_steers_a_branch_may_be_assumed(tmp_path):
+    text = kernel(STEERED)
+    line = text[: text.index("mul.f32")].count("\n") + 1
+    (note,) = {one.note for one in asked(tmp_path, text, launch(32)).findings}
+    assert f'depends on what mul.f32 gives, from line {line}: say what it gives with {{"line": {line}' in note
+    for value, verdict in ((0, PROVED), (0x3E800000, VIOLATED)):
+        result = asked(tmp_path, text, launch(32, assume=[{"line": line, "value": value}]))
+        assert result.verdict == verdict
+        assert [one for one in result.notes if f"mul.f32 gives {value}" in one]

@@ -81,4 +81,5 @@ def code_of(
         "mapped": mapped,
         "mapped_generic": mapped_generic,
     }
-    return compiled(function, module.path, addresses, environment, sliced), addresses
+    assume = {one.line: one.values[0] for one in launch.assume if len(one.values) == 1}
+    return compiled(function, module.path, addresses, environment, sliced, assume), addresses

@@ -14,11 +14,11 @@ from typing import Any
 from sm90_verify.frontends.ptx.accumulators import RegisterTouch, TouchStep, WgmmaRegisters, wgmma_registers
 from sm90_verify.frontends.ptx.arithmetic import expressions_of
 from sm90_verify.frontends.ptx.bits import FUNCTIONS
-from sm90_verify.frontends.ptx.expressions import Expression, NotKnown, Operands
+from sm90_verify.frontends.ptx.expressions import Expression, NotKnown, Operands, mask
 from sm90_verify.frontends.ptx.instruction import Function, PtxInstruction
 from sm90_verify.frontends.ptx.opcodes import CARRY, kind_of
 from sm90_verify.frontends.ptx.slices import Slice, slice_of
-from sm90_verify.frontends.ptx.values import Unknown, Value, lane_by_lane, selected
+from sm90_verify.frontends.ptx.values import One, Unknown, Value, lane_by_lane, selected
 from sm90_verify.spec.errors import Source, SpecError
 
 Registers = list[Value]
@@ -42,7 +42,9 @@ class Block:
 
 @dataclass
 class Code:
-    """What is executed. slots: by register of the function, its place among those that are kept."""
+    """What is executed. slots: by register of the function, its place among those that are kept. given: by line, what
+    is assumed of an instruction whose result is not followed, in words.
+    """
 
     function: Function
     path: str
@@ -51,6 +53,7 @@ class Code:
     slots: Mapping[int, int]
     sliced: Slice
     wgmma: WgmmaRegisters
+    given: Mapping[int, str] = field(default_factory=dict)
 
     def source(self, number: int) -> Source:
         """The line of an instruction in the PTX."""
@@ -63,23 +66,25 @@ def compiled(
     address: Callable[[str], int | None],
     environment: Mapping[str, Callable[..., Any]],
     sliced: Slice | None = None,
+    assume: Mapping[int, int] | None = None,
 ) -> Code:
     """The code of a function. address: of a variable or a parameter, by its name; environment: functions that
-    expressions call and that depend on the launch; sliced: what of it matters, if that is known already.
+    expressions call and that depend on the launch; sliced: what of it matters, if that is known already. assume: by
+    line, the bits that an instruction gives whose result is not followed.
     """
     sliced = sliced or slice_of(function)
     slots = {register: place for place, register in enumerate(sorted({*sliced.needed, CARRY}))}
     starts, wgmma = _starts(function), wgmma_registers(function)
     block_at = {start: number for number, start in enumerate(starts)}
     blocks: list[Block] = []
-    compiler = _Compiler(function, path, address, slots, environment)
+    compiler = _Compiler(function, path, address, slots, environment, assume or {})
     for number, start in enumerate(starts):
         stop = starts[number + 1] if number + 1 < len(starts) else len(function.code)
         blocks.append(_block(function, sliced, wgmma, start, stop, compiler))
         if blocks[-1].last < 0 or function.code[blocks[-1].last].guard is not None:
             blocks[-1].next = number + 1 if number + 1 < len(starts) else -1
     compiler.finish()
-    return Code(function, path, blocks, block_at, slots, sliced, wgmma)
+    return Code(function, path, blocks, block_at, slots, sliced, wgmma, compiler.given)
 
 
 def _starts(function: Function) -> list[int]:
@@ -141,7 +146,9 @@ class _Compiler:
         address: Callable[[str], int | None],
         slots: Mapping[int, int],
         environment: Mapping[str, Callable[..., Any]],
+        assume: Mapping[int, int],
     ) -> None:
+        self.assume, self.given = assume, dict[int, str]()
         self.function, self.path, self.address, self.slots = function, path, address, slots
         self.names: dict[str, Any] = {**FUNCTIONS, **environment}
         self.text: list[str] = []
@@ -201,7 +208,10 @@ class _Compiler:
             names += [f"s{number}" for number in range(len(step.specials))]
             lines.append(None if each.text is None else f"lambda {', '.join(names)}: {each.text}")
         functions = [None if line is None else eval(line, self.names) for line in lines]
-        unknown = Unknown(one.line, f"{one.name} is not followed")
+        unknown: One = Unknown(one.line, f"what {one.name} gives")
+        if one.line in self.assume and None in functions:
+            unknown = self.assume[one.line] & mask(self.function.types[step.expressions[0].register])
+            self.given[one.line] = f"{one.name} gives {unknown}"
         slots, guard = self.slots, one.guard
         plan = [
             (slots[each.register], function, tuple(slots[register] for register in each.reads))

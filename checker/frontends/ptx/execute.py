@@ -58,6 +58,7 @@ class ClusterRun:
     def __init__(self, code: Code, addresses: Addresses, launch: Launch, blocks: tuple[Block, ...], tick: Tick) -> None:
         self.code, self.addresses, self.launch, self.tick = code, addresses, launch, tick
         self.cluster = ClusterState(launch)
+        self.cluster.assumed.update((Assumed(line, what), None) for line, what in code.given.items())
         self.handlers: dict[int, Handler] = {}
         self.meeting: dict[int, Members | None] = {}
         self.executed = self.threads = 0
