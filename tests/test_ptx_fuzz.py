@@ -166,13 +166,13 @@ def test_the_seeds_are_taken():
 
 
 def refused_at_most(text: str, *, execute: bool = False) -> None:
-    """The text is taken, or refused in one line, within a second."""
+    """The text is taken, or refused in one line, within five seconds."""
     start = time.process_time()
     try:
         taken(text, execute=execute)
     except SpecError as error:
         assert re.fullmatch(r"\S.*", str(error))
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 5
 
 
 @settings(max_examples=600, deadline=None)

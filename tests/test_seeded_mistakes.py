@@ -112,7 +112,7 @@ MISTAKES = (
     attention(
         "no proxy fence before the store",
         drop("yield self.fence_proxy_async()"),
-        finds=("missing-fence", "self.store("),
+        finds=("missing-fence", "yield self.out[me.copy].write()"),
     ),
     attention(
         "the slot is written without a look at Empty",
@@ -127,7 +127,7 @@ MISTAKES = (
     gemm(
         "no last round of waits",
         put("(self.stages if self.drains else 0)", "(0)"),
-        finds=("exit-hazard", RELEASES),
+        finds=("exit-hazard", "yield self.bulk_commit()  # wrong with drains=false"),
         **SMALL,
     ),
     gemm("one warp of four releases", put("arrive(WARPS, ctas", "arrive(1, ctas"), finds=("deadlock", ACQUIRED)),
@@ -155,7 +155,11 @@ MISTAKES = (
         put("yield self.bulk_wait(0)", "pass"),
         finds=("race", "self.d[me.copy].write()"),
     ),
-    gemm("D is stored without a fence", drop("yield self.fence_proxy_async()"), finds=("missing-fence", "self.store(")),
+    gemm(
+        "D is stored without a fence",
+        drop("yield self.fence_proxy_async()"),
+        finds=("missing-fence", "yield self.d[me.copy].write()"),
+    ),
     gemm(
         "no word of a stage without data",
         put("yield self.full[s].arrive()", "pass"),
