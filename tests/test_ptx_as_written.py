@@ -121,6 +121,8 @@ def test_a_map_in_shared_memory_is_written_and_read_as_a_whole(tmp_path, first, 
     sync = "bar.warp.sync 0xffffffff;"
     text = kernel(MAP.format(first=sync if first else "", second=sync if second else ""))
     assert verdicts(asked(tmp_path, text, launch(32)))["race"] == race
+    again = text.replace("\n\tret;", "\n\tsetp.ne.u32 %p1, %r0, 0;\n\t@%p1 ret;\n\tst.shared.b32 [%r1], 1;\n\tret;")
+    assert verdicts(asked(tmp_path, again, launch(32)))["race"] == race
 
 
 # ---------------------------------------------------------------- what is not known, and does not matter

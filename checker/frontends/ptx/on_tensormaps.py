@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm90_verify.frontends.ptx.events import LanesAccessed, MapFenced
+from sm90_verify.frontends.ptx.events import LanesAccessed, LanesMet, MapFenced
 from sm90_verify.frontends.ptx.fragment import Fragment
 from sm90_verify.frontends.ptx.handlers import Binding, Handler
 from sm90_verify.frontends.ptx.instruction import Immediate
@@ -72,6 +72,9 @@ def _copy_map(bound: Binding) -> Handler:
             bound.cluster.maps[target] = made
             _touched(bound, warp, fragment, some, origin & OFFSET, writes=False)
             bound.note(warp, fragment, some, MapFenced("release", scope, target))
+        bound.note(
+            warp, fragment, lanes, LanesMet(True)
+        )  # one copy by all lanes (.sync.aligned), over for each of them
         return True
 
     return run
