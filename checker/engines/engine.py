@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
@@ -23,19 +23,26 @@ if TYPE_CHECKING:
 class Subject:
     """What a question is about: a kernel, whose Machine is made once for all engines, or a Machine alone.
 
-    tick: called while it is made.
+    tick: called while it is made. hands_on: whether in a kernel somebody relies on what others have told it where they
+    met and released nothing, so that the Machine has to follow what is before what (default: as if nobody did).
     """
 
     kernel: Kernel | None = None
     compiled: Machine | None = None
     tick: Tick = unheard
+    hands_on: Callable[[Kernel], bool] | None = None
 
     @cached_property
     def machine(self) -> Machine:
         """The Machine, compiled when it is asked for."""
         from sm90_verify.spec.model.compile import compile_kernel
 
-        return self.compiled or compile_kernel(self.whole, self.tick)
+        return self.compiled or compile_kernel(self.whole, self.tick, ordered=self.follows or None)
+
+    @cached_property
+    def follows(self) -> bool:
+        """The Machine has to follow what is before what because of that."""
+        return self.hands_on is not None and self.hands_on(self.whole)
 
     @property
     def whole(self) -> Kernel:
@@ -50,12 +57,12 @@ class Subject:
 
     def allowing(self, barriers: Iterable[str]) -> Subject:
         """The same kernel, in which an arrival on one of these barriers is no violation of unobserved-phase."""
-        return Subject(self.whole.allowing(barriers))
+        return replace(self, kernel=self.whole.allowing(barriers), compiled=None)
 
     @cached_property
     def lenient(self) -> Subject:
         """The same kernel, in which nothing violates what is only noted."""
-        return Subject(self.whole.allowing())
+        return replace(self, kernel=self.whole.allowing(), compiled=None)
 
     def signalled_like(self, action: Action) -> tuple[str, ...]:
         """The barriers that an action's operation is on, and all others of the same arrays in the same CTAs. An arrival

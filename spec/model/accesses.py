@@ -44,6 +44,16 @@ class Spot(NamedTuple):
     next: tuple[Access, ...]
 
 
+class Inside(NamedTuple):
+    """A location in which a role waits inside a barrier of threads: what its arrival there has released, for those who
+    learn of the completion; and the condition that it waits for others.
+    """
+
+    at: int
+    releases: tuple[Access, ...]
+    waits: Expr
+
+
 Places = dict[Access, list[int]]
 """Accesses, and for each the locations of a role where it is in progress, or could start."""
 Told = tuple[Expr, tuple[tuple[Expr, int, str], ...]]
@@ -52,14 +62,15 @@ Told = tuple[Expr, tuple[tuple[Expr, int, str], ...]]
 
 @dataclass(frozen=True)
 class Bystander:
-    """A role seen from another: its name, its location variable, and its locations. groups: of a part of a warpgroup,
-    how many groups of wgmmas it has committed that nobody has waited for (spec.model.warpgroups); partners: the other
-    parts.
+    """A role seen from another: its name, its location variable, and its locations. inside: the barriers of threads
+    that release something it has left without a release. groups: of a part of a warpgroup, how many groups of wgmmas it
+    has committed that nobody has waited for (spec.model.warpgroups); partners: the other parts.
     """
 
     name: str
     counter: Field
     spots: tuple[Spot, ...]
+    inside: tuple[Inside, ...] = ()
     groups: Field | None = None
     partners: list[Bystander] = field(default_factory=list, compare=False)
     known: dict[object, Told] = field(default_factory=dict, compare=False)
@@ -71,10 +82,8 @@ class Bystander:
         """
         if access not in self.known:
             which = [{own: at for own, at in some.items() if access.conflicts(own)} for some in self.begun]
-            if self.groups is None:
-                self.known[access] = self.told(which, describe)
-            else:
-                self.known[access] = _either(self.told(which, describe), *self._of_wgmmas(access))
+            more = [*self._not_released_yet(access), *(self._of_wgmmas(access) if self.groups is not None else ())]
+            self.known[access] = _either(self.told(which, describe), *more) if more else self.told(which, describe)
         return self.known[access]
 
     def _of_wgmmas(self, access: Access) -> Iterator[Told]:
@@ -92,11 +101,20 @@ class Bystander:
                 others = all_of(one.not_over(own) for one in self.partners)
                 yield _while(others, self.told([{own: at}], describe))
 
+    def _not_released_yet(self, access: Access) -> Iterator[Told]:
+        """What conflicts with an access of what is released by a barrier in which the role still waits for others."""
+        for one in self.inside:
+            for own in filter(access.conflicts, one.releases):
+                told = _while(one.waits, self.told([{own: [one.at]}], describe))
+                alone = self.groups is not None and own in self._of_wgmmas_alone
+                yield _while(all_of(part.not_over(own) for part in self.partners), told) if alone else told
+
     def not_over(self, access: Access) -> Expr:
         """Where an access of its own wgmmas is in progress, or over and not released since."""
         if access not in self.lasting:
             places = (*self.wgmmas.get(access, ()), *self.unreleased.get(access, ()))
-            self.lasting[access] = in_locations(self.counter, places)
+            inside = ((self.counter == one.at) & one.waits for one in self.inside if access in one.releases)
+            self.lasting[access] = any_of((in_locations(self.counter, places), *inside))
         return self.lasting[access]
 
     @cached_property

@@ -248,6 +248,8 @@ class Causality:
                 return [FALSE] * len(known)
             if strong:
                 return known
+            if isinstance(effects.meets, op.WarpSync):
+                return [FALSE] * len(known)
             wide = [fence for fence in self.fences[role] if fence >= distance]
             return [_now(bit, changes) for bit in self.fenced[role, wide[0]]] if wide else [FALSE] * len(known)
 
@@ -257,8 +259,7 @@ class Causality:
         elif isinstance(effects.word, op.WordStore | op.Atom):
             self._write(program, effects.word, given, changes)
         elif meeting is not None and not isinstance(effects.meets, op.ClusterWait):
-            strong = not isinstance(effects.meets, op.ClusterArrive) or effects.meets.release
-            level = EVERYWHERE
+            strong = effects.orders != "relaxed"
             completes = TRUE if way.kind == "completes" else way.completes
             self._give(meeting, given, completes, changes)
 

@@ -18,10 +18,12 @@ from sm90_verify.spec.model.flow import (
     closed_meetings,
     final_nodes,
     kind_of,
+    lets_others_go_on,
     meeting_of,
     next_waits,
     only_looks,
     parity_of,
+    releasing_steps,
     threads_of_warp,
     waits_ahead,
     waits_for_a_grid,
@@ -37,7 +39,7 @@ from sm90_verify.spec.model.touching import bystanders
 from sm90_verify.spec.model.unmet import Unmet
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.word_ways import leaves_its_values, word_ways
-from sm90_verify.spec.model.words import things_of, unlike, words_of
+from sm90_verify.spec.model.words import things_at, unlike, words_of
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.expr import TRUE, Expr, Field, Lit, all_of, is_false, where
@@ -58,35 +60,42 @@ from sm90_verify.spec.ptx.thread_barriers import (
 from sm90_verify.spec.ptx.turns import Turn, start_ways, wait_ways
 
 
-def compile_kernel(kernel: Kernel, tick: Tick = unheard, *, kept: int | None = None, cut: Cut | None = None) -> Machine:
+def compile_kernel(
+    kernel: Kernel,
+    tick: Tick = unheard,
+    *,
+    kept: int | None = None,
+    cut: Cut | None = None,
+    ordered: bool | None = None,
+) -> Machine:
     """The Machine of a kernel. tick: called at each of its locations. kept: the most shared decisions that it remembers
     for who has not read them (default: as many as the kernel's rings ask for). cut: what is compiled, if not all.
+    ordered: whether spec.model.causality follows the accesses (default: where an operation orders less than all).
     """
-    return _Compiler(kernel, tick, kept, cut).machine()
+    return _Compiler(kernel, tick, kept, cut, ordered).machine()
 
 
 class _Compiler:
-    def __init__(self, kernel: Kernel, tick: Tick, kept: int | None, cut: Cut | None) -> None:
+    def __init__(self, kernel: Kernel, tick: Tick, kept: int | None, cut: Cut | None, ordered: bool | None) -> None:
         self.kernel, self.programs, self.tick, self.cut = kernel, kernel.programs, tick, cut
         self.actions: list[Action] = []
         self.names: set[str] = set()
-        self.v = Variables(kernel, kept, ordered=None if cut is None else False)
+        self.v = Variables(kernel, kept, ordered=ordered if cut is None else False)
         self.homes = {program.name: program.home for program in kernel.programs}
         self.signals = Signals(self.v)
         self.causality = Causality(self.v) if self.v.ordered else None
         self.parts: dict[str, list[Program]] = {}
         for program in kernel.programs:
             self.parts.setdefault(program.role, []).append(program)
-        self.closed = closed_meetings(kernel.programs)
+        self.closed, self.releasing = closed_meetings(kernel.programs), releasing_steps(kernel.programs)
         self.before_dec = {
             program.name: in_locations(self.v.counters[program.name], before_dec(program))
             for program in kernel.programs
         }
         self.ended = {p.name: in_locations(self.v.counters[p.name], final_nodes(p)) for p in kernel.programs}
-        homes = dict.fromkeys(program.home for program in kernel.programs)
         self.counts: dict[tuple[str, int], Expr] = {}
-        self.exited = {home: self._exited(home, THREADS_WIDTH) for home in homes}
-        self.gone = {home: all_of(self.ended[p.name] for p in self._at_home(home)) for home in homes}
+        self.exited = {home: self._exited(home, THREADS_WIDTH) for home in self.homes.values()}
+        self.gone = {home: all_of(self.ended[p.name] for p in self._at_home(home)) for home in self.homes.values()}
         self.unmet = Unmet(self.v, bystanders(self.v), self.gone, self.causality)
 
     def machine(self) -> Machine:
@@ -122,6 +131,7 @@ class _Compiler:
     def _role(self, program: Program) -> Role:
         reachable = arrivals_ahead(program)
         awaited, ahead = (None, None) if self.cut else (waits_ahead(program), next_waits(program))
+        begins = self.kernel.cluster.size > 1 and not self.kernel.rules.met
         locations, inside = list[Location](), list[Location]()
         for index, node in enumerate(program.nodes):
             self.tick("compiling", program.name, index, node.source)
@@ -139,19 +149,16 @@ class _Compiler:
                     tuple(checks),
                     final=not node.successors,
                     kind=self._kind(program, node),
-                    things=self._things(program, node),
+                    things=things_at(program, node),
                     barrier=barrier_of(node.operation),
                     parity=parity_of(node.operation),
-                    signals=isinstance(
-                        node.operation,
-                        op.Arrive | op.TriggeredArrive | op.NamedSync | op.ClusterArrive | op.WordStore | op.Atom,
-                    ),
+                    signals=lets_others_go_on(node.operation),
                     arrives_on=tuple(reachable[index]),
                     waits_ahead=awaited[index] if awaited else (),
                     next_waits=tuple(ahead[index].items()) if ahead else (),
                     settled=self.signals.settled(program, node),
                     just_waited=self.signals.just_waited[program.name][index],
-                    begins=index == 0 and self.kernel.cluster.size > 1 and not self.kernel.rules.met,
+                    noticed=(begins and not index) or (program.name, index) in self.releasing,
                 )
             )
             if blocks_inside(node.operation):
@@ -163,7 +170,7 @@ class _Compiler:
                         thing,
                         node.source,
                         kind="inside",
-                        things=self._things(program, node),
+                        things=things_at(program, node),
                         arrives_on=tuple(reachable[index]),
                         next_waits=tuple(ahead[index].items()) if ahead else (),
                         settled=meeting.flags[program.name] == 0,
@@ -287,13 +294,6 @@ class _Compiler:
             else way
             for way in ways
         ]
-
-    @staticmethod
-    def _things(program: Program, node: Node) -> tuple[str, ...]:
-        """What the operation is on; barriers of the threads of two CTAs are two."""
-        if isinstance(node.operation, op.NamedSync | op.CtaSync):
-            return (meeting_of(program, node.operation) or "",)
-        return things_of(node)
 
     def _meeting_ways(self, program: Program, node: Node, meets: op.Meeting) -> list[Way]:
         role, threads = program.name, program.me.threads

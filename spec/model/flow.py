@@ -99,6 +99,21 @@ def closed_meetings(programs: tuple[Program, ...]) -> frozenset[str]:
     return frozenset(name for name, found in counts.items() if found == {sum(threads[name].values())})
 
 
+def releasing_steps(programs: Sequence[Program]) -> frozenset[tuple[str, int]]:
+    """(role, location) of the arrivals that release what was left without a release before; at a barrier of threads,
+    of all that come there.
+    """
+    steps = [(one, at, node) for one in programs for at, node in enumerate(one.nodes) if node.operation is not None]
+    released = {(one.name, at): meeting_of(one, node.operation) for one, at, node in steps if _releases(node)}
+    at_barriers = {name for name in released.values() if name}
+    also = ((one.name, at) for one, at, node in steps if at_barriers and meeting_of(one, node.operation) in at_barriers)
+    return frozenset((*released, *also))
+
+
+def _releases(node: Node) -> bool:
+    return node.held.released_by(node.operation)
+
+
 def waits_for_a_grid(program: Program, operation: op.Operation | None, launch: LaunchShape) -> bool:
     """griddepcontrol.wait in a grid that depends on another; in the first it does nothing."""
     return isinstance(effects_of(operation).turns, op.Griddepcontrol) and launch.grid_of(program.me.number) > 0
@@ -107,6 +122,12 @@ def waits_for_a_grid(program: Program, operation: op.Operation | None, launch: L
 def final_nodes(program: Program) -> list[int]:
     """Where the role has ended."""
     return [index for index, node in enumerate(program.nodes) if not node.successors]
+
+
+def lets_others_go_on(operation: op.Operation | None) -> bool:
+    """An arrival, or a write that somebody may wait for."""
+    others = op.Arrive | op.TriggeredArrive | op.NamedSync | op.ClusterArrive | op.WordStore | op.Atom
+    return isinstance(operation, others)
 
 
 def is_local(operation: op.Operation | None) -> bool:

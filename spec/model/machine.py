@@ -207,8 +207,8 @@ class Location(NamedTuple):
     has seen last; spec.model.flow.ANY if only the machine knows."""
     just_waited: tuple[str, ...] = ()
     """Barriers whose wait the role has passed and since when it has done nothing that another role can notice."""
-    begins: bool = False
-    """Others depend on whether the role is still here: nothing has shown them yet that its CTA runs."""
+    noticed: bool = False
+    """Others depend on whether the role is still here: its CTA may not run yet, or accesses are released only here."""
 
     @property
     def waits_for(self) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from sm90_verify.spec.model.accesses import Bystander, Spot
-from sm90_verify.spec.model.flow import blocks_inside, soon
+from sm90_verify.spec.model.accesses import Bystander, Inside, Spot
+from sm90_verify.spec.model.flow import blocks_inside, meeting_of, soon
 from sm90_verify.spec.model.kernel import Program
 from sm90_verify.spec.model.proxies import told_by_place
 from sm90_verify.spec.model.variables import Variables
@@ -29,9 +29,17 @@ def bystanders(v: Variables) -> dict[str, Bystander]:
 def _bystander(v: Variables, program: Program) -> Bystander:
     held = [told_by_place(v.covered, program.name, node.held) for node in program.nodes]
     spots = [Spot(one, tuple(ahead)) for one, ahead in zip(held, soon(program), strict=True)]
-    inside = (one for one, node in zip(held, program.nodes, strict=True) if blocks_inside(node.operation))
-    spots += [Spot(one, ()) for one in inside]
-    return Bystander(program.name, v.counters[program.name], tuple(spots), v.warpgroups.ahead.get(program.name))
+    inside = []
+    for node in program.nodes:
+        if node.operation is not None and blocks_inside(node.operation):
+            after = node.held.after(node.operation)
+            released = tuple(one for one in node.held.unordered if one not in after.unordered)
+            if released:
+                waits = v.meetings[meeting_of(program, node.operation) or ""].flags[program.name] == 1
+                inside.append(Inside(len(spots), released, waits))
+            spots.append(Spot(told_by_place(v.covered, program.name, after), ()))
+    ahead = v.warpgroups.ahead.get(program.name)
+    return Bystander(program.name, v.counters[program.name], tuple(spots), tuple(inside), ahead)
 
 
 class Touching:

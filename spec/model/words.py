@@ -6,7 +6,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import assert_never
 
 from sm90_verify.spec.model.contents import Part
-from sm90_verify.spec.model.kernel import Node
+from sm90_verify.spec.model.flow import meeting_of
+from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.launch import LaunchShape
 from sm90_verify.spec.ptx.memory import Access
@@ -24,6 +25,13 @@ def things_of(node: Node) -> tuple[str, ...]:
         return tuple(part.barrier for part in operation.parts)
     thing = words_of(node)[1]
     return (thing,) if thing else ()
+
+
+def things_at(program: Program, node: Node) -> tuple[str, ...]:
+    """The same, for the program: barriers of the threads of two CTAs are two."""
+    if isinstance(node.operation, op.NamedSync | op.CtaSync):
+        return (meeting_of(program, node.operation) or "",)
+    return things_of(node)
 
 
 def words_of(node: Node) -> tuple[str, str]:

@@ -97,6 +97,10 @@ class Held(NamedTuple):
             object.__setattr__(operation, "_led", led)
         return led[1]
 
+    def released_by(self, operation: op.Operation | None) -> bool:
+        """The operation releases accesses that an arrival has left without a release."""
+        return operation is not None and not set(self.unordered) <= set(self.after(operation).unordered)
+
     def _after(self, effects: Effects) -> Held:
         held = self._shown(effects) if effects.shows else self
         held = held._begun(effects) if effects.begins else held

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sm90_verify.engines.engine import Question
-from sm90_verify.engines.order.outcome import Outcome
+from sm90_verify.engines.order.outcome import Outcome, hands_on
 from sm90_verify.engines.order.refusals import orders_less
 from sm90_verify.spec.model.cut import Cut
 from sm90_verify.spec.model.kernel import Kernel, Program
@@ -37,7 +37,9 @@ def is_large(kernel: Kernel) -> bool:
 
 def is_beyond_search(kernel: Kernel) -> bool:
     """A search of all schedules is not begun without a bound."""
-    return is_large(kernel) or (_is_straight_and_beyond(kernel, SEARCHED) and bool(orders_less(kernel)))
+    return is_large(kernel) or (
+        _is_straight_and_beyond(kernel, SEARCHED) and (bool(orders_less(kernel)) or hands_on(kernel))
+    )
 
 
 def _is_straight_and_beyond(kernel: Kernel, most: int) -> bool:

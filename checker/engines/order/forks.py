@@ -41,8 +41,8 @@ class _Situation:
 
 
 class Forks:
-    """failures: what the runs find. diverged, unsure, raced: as of a Run, of any of them; events: of all of them.
-    stopping: as of a Run, where there is but one; stopped: it was.
+    """failures: what the runs find. diverged, unsure, contested, handed, raced: as of a Run, of any of them; events: of
+    all of them. stopping: as of a Run, where there is but one; stopped: it was.
     """
 
     def __init__(self, plan: Plan, effort: Effort, asked: Collection[str], stopping: Collection[str] = ()) -> None:
@@ -50,7 +50,7 @@ class Forks:
         self.stopping = () if plan.decisions or plan.endless else stopping
         self.stopped = False
         self.failures: list[Failure] = []
-        self.diverged = self.unsure = self.contested = ""
+        self.diverged = self.unsure = self.contested = self.handed = ""
         self.raced = False
         self.events = self.bad = 0
         self.numbers: dict[Hashable, int] = {}
@@ -199,6 +199,7 @@ class Forks:
         self.diverged = self.diverged or run.diverged
         self.unsure = self.unsure or run.unsure or turns.unsure(run)
         self.contested = self.contested or run.contested
+        self.handed = self.handed or run.handed
         self.raced = self.raced or run.raced
         self.stopped = self.stopped or len(run.state.log) >= run.ends
         self.events += len(run.state.log) - already

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from sm90_verify.engines.order.clocks import NEVER, Clock, join
+from sm90_verify.engines.order.clocks import NEVER, Clock, handed_on, join
 from sm90_verify.engines.order.plan import MeetingUse, Move
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import MeetingState
 from sm90_verify.spec.model.flow import blocks_inside
 from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx import operations as op
+from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.needs import ALIGNED
 from sm90_verify.spec.ptx.numbers import Met
 
@@ -36,7 +37,7 @@ def meet(run: Progress, role: int, move: Move) -> None:
         run.diverged = run.diverged or because
     meeting.leaving.pop(role, None)
     meeting.arrived, meeting.count = met.arrived, met.opened
-    meeting.shared = join(meeting.shared, run.publish(role))
+    meeting.shared = join(meeting.shared, _shares(run, role, operation))
     meeting.members = (*meeting.members, role)
     if "inits_to_ctas" in move.shows:
         for barrier in state.barriers:
@@ -46,6 +47,12 @@ def meet(run: Progress, role: int, move: Move) -> None:
         state.inside[role] = number
     if met.completes:
         _release(run, number, role)
+
+
+def _shares(run: Progress, role: int, operation: op.Meeting) -> Clock:
+    """What the role tells those that it meets; where it releases nothing, no more than when that was."""
+    clock = run.publish(role)
+    return handed_on(clock, run.width) if effects_of(operation).orders == "relaxed" else clock
 
 
 def _must_know(run: Progress, role: int, number: int, step: tuple[int, int]) -> None:
@@ -138,7 +145,7 @@ def _release(run: Progress, number: int, last: int) -> None:
         if state.inside[role] != number:
             meeting.leaving[role] = meeting.stage
     meeting.stage += 1
-    clock[_component(run, number)] = meeting.stage
+    clock[_component(run, number)] = clock[_component(run, number) - run.width] = meeting.stage
     meeting.completions.append(clock)
     meeting.arrived = meeting.count = 0
     meeting.shared, meeting.members = None, ()

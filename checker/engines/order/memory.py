@@ -14,8 +14,9 @@ as async accesses are concerned.
 
 from __future__ import annotations
 
-from sm90_verify.engines.order import ctas, landing, maps, signals, triggered, warpgroups
+from sm90_verify.engines.order import ctas, handed, landing, maps, signals, triggered, warpgroups
 from sm90_verify.engines.order.clocks import NEVER, join
+from sm90_verify.engines.order.over import is_open, may_go_on
 from sm90_verify.engines.order.plan import Move, Numbers, Use
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import Spans
@@ -104,9 +105,11 @@ def _fence_accesses(run: Progress, role: int, event: int, still: Numbers) -> Non
     state = run.state
     if not run.plan.kernel.rules.strict:
         here = run.now(role)
-        fenced = run.plan.fenced
-        here[fenced:] = join(here[fenced:], here[: run.plan.width - fenced])
-        here[role] = state.clock[role][role]
+        fenced, width = run.plan.fenced, run.width
+        for start in range(0, len(here), width):
+            middle = start + fenced
+            here[middle : start + width] = join(here[middle : start + width], here[start : start + width - fenced])
+        here[role] = here[role - width] = state.clock[role][role]
         state.clock[role] = here
         return
     for number in [one for one in state.raw[role] if one not in still]:
@@ -152,7 +155,7 @@ def look_back(run: Progress, role: int, use: Use) -> None:
     for number in plan.near[use.bytes]:
         for other, spans in state.regions[number].items():
             known = state.done[role] if other == role else clock[other]
-            if other != role and _is_open(run, role, use, other, number, spans, known):
+            if other != role and is_open(run, role, clock, use, other, number, spans):
                 _race(run, role, use, other, number, spans, known)
             fenced = known if strict else clock[plan.fenced + other]
             # what another role has in flight is a race already, and counts as if it had been made at once
@@ -163,39 +166,26 @@ def look_back(run: Progress, role: int, use: Use) -> None:
             _must_have_landed(run, role, use, number)
         if use.asynchronous and plan.triggers:
             _must_be_fenced(run, role, use, number)
+    if len(clock) > run.width:
+        handed.must_know(run, role, use)
     for number in plan.unharmed[use.bytes]:
         for other, spans in state.regions[number].items():
             if other != role:
                 _may_differ(run, role, use, other, number, spans)
 
 
-def _is_open(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> bool:
-    """Another role has a conflicting access that need not be over: of its events the role knows that many."""
-    if _may_go_on(known, spans.write, spans.loosened_write, spans.loose_write):
-        return True
-    if not use.write or not _may_go_on(known, spans.read, spans.loosened_read, spans.loose_read):
-        return False
-    return spans.group < 0 or not warpgroups.is_over(run, role, number, other, spans)
-
-
-def _may_go_on(known: int, end: int, loosened: int, loose: int) -> bool:
-    """An access that has that end is not before what somebody does who knows so many events. Who knows of none that
-    comes after the one with which the access was left without release has learnt of it by a release before.
-    """
-    return known <= end or loosened < known <= loose
-
-
 def _may_differ(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans) -> None:
     """Two accesses that do not race may not be ordered either: if they leave different data, or one is a read that must
     find some, then what is found is not the same in all schedules.
     """
-    plan, known = run.plan, run.state.clock[role][other]
+    plan, clock = run.plan, run.state.clock[role]
+    known = clock[other]
     mine, differs = plan.moves[role][run.state.at[role]], False
     if known <= spans.write:
         theirs = plan.moves[other][run.node_of(other, spans.wrote)]
         differs = mine.leaves != theirs.leaves if use.write else bool(mine.wants) and not mine.settled
     read = use.write and known <= spans.read and (other, number) in plan.unsettled
-    if differs or (read and not (spans.group >= 0 and warpgroups.is_over(run, role, number, other, spans))):
+    if differs or (read and not (spans.group >= 0 and warpgroups.is_over(run, role, clock, number, other, spans))):
         because = f"nothing orders {describe(use.access)} and an access of the same bytes that it does not race with"
         begun = spans.wrote if differs else spans.began
         _consequences(run, role, use, other, begun, because, astray=True)
@@ -217,7 +207,7 @@ def _must_have_landed(run: Progress, role: int, use: Use, number: int) -> None:
     state, plan, clock = run.state, run.plan, run.state.clock[role]
     flights = state.flights[number]
     for barrier, (stage, other, event, copied, _) in flights.items():
-        if clock[run.roles + barrier] > stage or (copied and triggered.is_over(run, role, flights, other)):
+        if clock[run.roles + barrier] > stage or (copied and triggered.is_over(run, role, clock, flights, other)):
             continue
         reached = run.now(role)
         if reached[other] <= event:
@@ -233,9 +223,10 @@ def _must_have_landed(run: Progress, role: int, use: Use, number: int) -> None:
 
 def _must_be_fenced(run: Progress, role: int, use: Use, number: int) -> None:
     """A proxy fence comes after cp.asyncs that are over, and that an arrival told of."""
-    flights = run.state.flights[number]
+    flights, clock = run.state.flights[number], run.state.clock[role]
     for other in dict.fromkeys(one.role for one in flights.values() if one.copied):
-        if triggered.is_over(run, role, flights, other) and not triggered.is_fenced(run, role, flights, other):
+        over = triggered.is_over(run, role, clock, flights, other)
+        if over and not triggered.is_fenced(run, clock, flights, other):
             event = next(one.event for _, one in triggered.of_role(flights, other))
             earlier, names = _access_at(run, other, event, number), run.plan.programs
             if earlier.write:
@@ -246,7 +237,7 @@ def _must_be_fenced(run: Progress, role: int, use: Use, number: int) -> None:
 
 
 def _race(run: Progress, role: int, use: Use, other: int, number: int, spans: Spans, known: int) -> None:
-    wrote = _may_go_on(known, spans.write, spans.loosened_write, spans.loose_write)
+    wrote = may_go_on(known, spans.write, spans.loosened_write, spans.loose_write)
     begun = spans.wrote if wrote else spans.began
     names, earlier = run.plan.programs, _access_at(run, other, begun, number, write=wrote)
     because = ORDERED.said(

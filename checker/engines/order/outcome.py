@@ -14,14 +14,17 @@ from sm90_verify.engines.order.refusals import why_not
 from sm90_verify.engines.order.state import Failure
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.model.barrier_bytes import barriers_under
+from sm90_verify.spec.model.handing import may_hand_on
 from sm90_verify.spec.model.kernel import Kernel, Program
 from sm90_verify.spec.model.properties import HALTING, PROPERTIES
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.needs import FENCED, GOES_ON, GRANTED, READ_AT_EXIT, UNTOUCHED, properties_of
+from sm90_verify.spec.ptx.needs import FENCED, GOES_ON, GRANTED, ORDERED, READ_AT_EXIT, UNTOUCHED, properties_of
 
 STARVED = (GOES_ON.property, GRANTED.property, "arrival-count")
 """What is violated where a request for registers is never granted."""
+UNORDERED = (ORDERED.property, "stale-read", FENCED.property)
+"""What may be violated where accesses are not ordered."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Outcome:
 
     failures: what is violated, or may be, in the order of the run. why: what keeps everything that is not violated from
     being proved; "" if nothing does. unreliable: properties that a violation of another one leaves open. contested: why
-    those of STARVED are open; "" if they are not. events: how
+    those of STARVED are open; "" if they are not. handed: as of a Run, why those of UNORDERED are. events: how
     many operations and copies were looked at. stopped: there are more.
     """
 
@@ -41,6 +44,7 @@ class Outcome:
     why: str = ""
     unreliable: tuple[str, ...] = ()
     contested: str = ""
+    handed: str = ""
     events: int = 0
     seconds: float = 0.0
     stopped: bool = False
@@ -55,18 +59,20 @@ class Outcome:
         if any(failure.certain for failure in self.failures if failure.property == property):
             return VIOLATED
         starved = self.contested and property in STARVED
-        return UNDETERMINED if self.why or starved or property in self.unreliable else PROVED
+        unordered = self.handed and property in UNORDERED
+        return UNDETERMINED if self.why or starved or unordered or property in self.unreliable else PROVED
 
     def why_open(self, property: str) -> str:
         """Why a property is undetermined."""
-        return self.why or (self.contested if property in STARVED else "") or "it depends on what a race leaves behind"
+        own = self.contested if property in STARVED else self.handed if property in UNORDERED else ""
+        return self.why or own or "it depends on what a race leaves behind"
 
     @property
     def verdict(self) -> str:
         """The worst of them."""
         if any(failure.certain for failure in self.failures):
             return VIOLATED
-        return UNDETERMINED if self.why or self.contested or self.unreliable else PROVED
+        return UNDETERMINED if self.why or self.contested or self.handed or self.unreliable else PROVED
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -111,8 +117,25 @@ def order(
         why = f"what follows a violation of {halted[0]} is undefined and was not looked at"
     over_barriers = ("barrier-init",) if kernel.layout.under else ()
     unreliable = ("stale-read", "missing-fence", *over_barriers) if runs.raced else ()
-    seconds = time.perf_counter() - start
-    return Outcome(kernel, plan, applies, failures, why, unreliable, runs.contested, runs.events, seconds, runs.stopped)
+    return Outcome(
+        kernel,
+        plan,
+        applies,
+        failures,
+        why,
+        unreliable,
+        runs.contested,
+        runs.handed,
+        runs.events,
+        time.perf_counter() - start,
+        runs.stopped,
+    )
+
+
+def hands_on(kernel: Kernel) -> bool:
+    """Whether somebody may rely on what others have told it where they met and released nothing."""
+    outcome = order(kernel) if may_hand_on(kernel) else None
+    return outcome is not None and bool(outcome.handed or outcome.why)
 
 
 def applicable(kernel: Kernel) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ def next_stage(run: Progress, number: int, clock: Clock) -> Clock:
     barrier.stage += 1
     barrier.copied = barrier.copies
     barrier.copies = False
-    clock[run.roles + number] = barrier.stage
+    clock[run.roles + number] = clock[run.roles + number - run.width] = barrier.stage
     barrier.completions.append(clock)
     barrier.shared = None
     barrier.expected = 0

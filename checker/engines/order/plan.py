@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from sm90_verify.spec.model.flow import warpgroups_of
+from sm90_verify.spec.model.handing import is_loose
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Shown
@@ -228,6 +229,11 @@ class Plan:
     def loosens(self) -> bool:
         """Some operation leaves accesses without a release."""
         return any(move.loosens for moves in self.moves for move in moves)
+
+    @cached_property
+    def hands_on(self) -> bool:
+        """Roles meet where an arrival releases nothing."""
+        return any(is_loose(node.operation) for program in self.programs for node in program.nodes)
 
     @cached_property
     def users(self) -> tuple[frozenset[int], ...]:

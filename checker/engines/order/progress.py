@@ -24,16 +24,17 @@ class Progress(ABC):
 
     failures: what is violated, the first ones of each property. diverged: why other schedules may do something else
     than this run; unsure: why a property cannot be decided at all; contested: why some request for registers may not be
-    granted in other schedules, though what is done in them is the same. All are "" if there is no reason. stopping:
+    granted in other schedules, though what is done in them is the same; handed: why two accesses may not be ordered,
+    though one is before the other in all schedules. All are "" if there is no reason. stopping:
     properties a violation of which, or another thing that other schedules do, is to stop the run; ends: after how many
     events.
     """
 
     def __init__(self, plan: Plan, state: RunState) -> None:
         self.plan, self.state = plan, state
-        self.roles = len(plan.programs)
+        self.roles, self.width = len(plan.programs), plan.width
         self.failures: list[Failure] = []
-        self.diverged = self.unsure = self.halted = self.contested = ""
+        self.diverged = self.unsure = self.halted = self.contested = self.handed = ""
         self.raced = False
         self.stopping: Collection[str] = ()
         self.ends = inf
@@ -61,20 +62,20 @@ class Progress(ABC):
     def now(self, role: int) -> Clock:
         """The clock of the role where it stands, as a list of its own."""
         clock = self.state.clock[role].copy()
-        clock[role] = self.state.done[role]
+        clock[role] = clock[role - self.width] = self.state.done[role]
         return clock
 
     def publish(self, role: int) -> Clock:
         """The clock after the event that the role is executing."""
         clock = self.state.clock[role].copy()
-        clock[role] = self.state.done[role] + 1
+        clock[role] = clock[role - self.width] = self.state.done[role] + 1
         return clock
 
     def clock_at(self, role: int, event: int) -> Clock:
         """The clock of the role before one of its events."""
         history = self.state.history[role]
         clock = (history[event] if event < len(history) else self.state.clock[role]).copy()
-        clock[role] = event
+        clock[role] = clock[role - self.width] = event
         return clock
 
     def not_before(self, role: int, event: int, barrier: int = -1, stage: int = 0) -> tuple[int, ...]:
@@ -120,7 +121,7 @@ class Progress(ABC):
                 property,
                 because,
                 object,
-                tuple(reached),
+                tuple(reached[: self.width]),
                 step,
                 stuck,
                 tuple(beyond or ()),
@@ -151,7 +152,7 @@ class Progress(ABC):
         self, property: str, because: str, object: str, reached: Clock, step: tuple[int, int], *, astray: bool = False
     ) -> None:
         """What a race may lead to; astray: perhaps only later on."""
-        self._keep(Failure(property, because, object, tuple(reached), step, certain=False, astray=astray))
+        self._keep(Failure(property, because, object, tuple(reached[: self.width]), step, certain=False, astray=astray))
 
     def _keep(self, failure: Failure) -> None:
         alike = [

@@ -32,12 +32,14 @@ def situation(run: Run) -> Hashable:
 
 class _Situation:
     """facts: what is the same in equal situations. numbers: of events and stages that matter, each with its component;
-    clocks: those that roles may learn. marks: by component, the numbers that matter.
+    clocks: those that roles may learn. halves: where in a clock the components begin. marks: by component, the numbers
+    that matter.
     """
 
     def __init__(self, run: Run) -> None:
         self.run, self.state, self.plan = run, run.state, run.plan
-        self.now = [run.now(role) for role in range(run.roles)]
+        self.halves = (0, run.width) if run.plan.hands_on else (0,)
+        self.now = [self._in_halves(run.now(role)) for role in range(run.roles)]
         self.left = frozenset(role for role in range(run.roles) if not run.ended(role))
         self.facts: list[Hashable] = []
         self.numbers: list[tuple[int, int]] = []
@@ -69,7 +71,11 @@ class _Situation:
 
     def _matters(self, component: int, number: int, who: Collection[int]) -> bool:
         """Whether one of these roles does not know it."""
-        return any(self.now[role][component] <= number for role in who)
+        return any(self.now[role][half + component] <= number for role in who for half in self.halves)
+
+    def _in_halves(self, clock: Clock) -> Clock:
+        """With what is before in causality order, where the plan makes a difference."""
+        return clock + clock if len(clock) < len(self.halves) * self.run.width else clock
 
     def _number(self, component: int, number: int, who: Collection[int], *about: Hashable) -> bool:
         """Notes it, and what it is about, if it matters to one of these roles; NEVER always does. Whether it does."""
@@ -93,10 +99,12 @@ class _Situation:
         marks = [(component, sorted(found)) for component, found in enumerate(self.marks) if found]
         places = dict(marks)
         yield tuple(bisect_left(places[component], number) for component, number in self.numbers)
+        clocks = [*self.now, *map(self._in_halves, self.clocks)]
         for component, found in marks:
-            ranks = [bisect_left(found, clock[component]) for clock in (*self.now, *self.clocks)]
-            known = min((ranks[role] for role in self.left), default=0)
-            yield component, *(max(known, rank) for rank in ranks)
+            for half in self.halves:
+                ranks = [bisect_left(found, clock[half + component]) for clock in clocks]
+                known = min((ranks[role] for role in self.left), default=0)
+                yield component, *(max(known, rank) for rank in ranks)
 
     # -- by thing
 
@@ -200,7 +208,7 @@ class _Situation:
         over: for good, if nothing is left without release. Which wait of a part comes to be that is told by how many
         groups it has committed since, of which no wait leaves more than so many.
         """
-        known = (self.now[one][role] > spans.read or is_over(self.run, one, number, role, spans) for one in who)
+        known = (not self._matters(role, spans.read, (one,)) or self._is_over(one, number, role, spans) for one in who)
         if not self.plan.loosens and all(known):
             return
         self.facts.append(("wgmma", number, role))
@@ -212,6 +220,11 @@ class _Situation:
             self._number(part, waited, who, "waited")
             if waited == NEVER:
                 self.facts.append(min(len(issued.clocks) - spans.group, self.plan.pending[part] + 1))
+
+    def _is_over(self, one: int, number: int, role: int, spans: Spans) -> bool:
+        """The role knows that the last read of another one by a wgmma is over, in every sense."""
+        halves = (self.now[one][half : half + self.run.width] for half in self.halves)
+        return all(is_over(self.run, one, known, number, role, spans) for known in halves)
 
     def _groups(self, role: int, others: Collection[int]) -> None:
         """What a part has committed, for another one that may wait for it: how many groups more or less than that one,

@@ -13,10 +13,10 @@ everything is before it. Then
 
 from __future__ import annotations
 
-from operator import ge
+from operator import ge, lt
 
 from sm90_verify.engines.order import ctas, phases
-from sm90_verify.engines.order.clocks import NEVER, Clock, join
+from sm90_verify.engines.order.clocks import NEVER, Clock, handed_on, join
 from sm90_verify.engines.order.plan import BarrierUse, Move, Use
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import BarrierState
@@ -244,7 +244,7 @@ def _knowledge(run: Progress, role: int, number: int) -> int:
         return known
     last, here = barrier.completions[-1], run.now(role)
     if all(map(ge, here, last[: run.roles])):
-        _learn(run, role, number)
+        _learn(run, role, number, by_others=True)
         return barrier.stage
     return known
 
@@ -254,10 +254,14 @@ def _completed_since(barrier: BarrierState, stage: int) -> int:
     return max(0, barrier.stage - stage - (not barrier.parts.alive))
 
 
-def _learn(run: Progress, role: int, number: int) -> None:
+def _learn(run: Progress, role: int, number: int, *, by_others: bool = False) -> None:
+    """The last phase is known to be complete, by a wait or by what others have told the role of its arrivals."""
     clock, barrier = run.state.clock, run.state.barriers[number]
-    if clock[role][run.roles + number] < barrier.stage:
-        clock[role] = join(clock[role], barrier.completions[-1])
+    if clock[role][run.roles + number - run.width] < barrier.stage:
+        last = barrier.completions[-1]
+        if by_others and any(map(lt, run.now(role)[-run.width :], last[-run.width :][: run.roles])):
+            last = handed_on(last, run.width)
+        clock[role] = join(clock[role], last)
 
 
 def within(run: Progress, role: int, number: int) -> Clock:

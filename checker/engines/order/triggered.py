@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sm90_verify.engines.order import phases, signals
-from sm90_verify.engines.order.clocks import NEVER
+from sm90_verify.engines.order.clocks import NEVER, Clock
 from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import InFlight
@@ -72,17 +72,17 @@ def of_role(flights: Flights, role: int) -> Iterable[tuple[int, InFlight]]:
     return ((barrier, one) for barrier, one in flights.items() if one.copied and one.role == role)
 
 
-def is_over(run: Progress, role: int, flights: Flights, issuer: int) -> bool:
-    """The role knows that the cp.asyncs of another one are over, or its own."""
-    clock, known = run.state.clock[role], run.now(role)[issuer]
+def is_over(run: Progress, role: int, clock: Clock, flights: Flights, issuer: int) -> bool:
+    """The role with that clock knows that the cp.asyncs of another one are over, or its own."""
+    known = run.state.done[role] if issuer == role else clock[issuer]
     return any(
         clock[run.roles + barrier] > one.stage or known > one.waited for barrier, one in of_role(flights, issuer)
     )
 
 
-def is_fenced(run: Progress, role: int, flights: Flights, issuer: int) -> bool:
+def is_fenced(run: Progress, clock: Clock, flights: Flights, issuer: int) -> bool:
     """A proxy fence comes after the cp.asyncs, and before what the role does next."""
-    clock, plan = run.state.clock[role], run.plan
+    plan = run.plan
     return any(
         clock[plan.fenced_stage(barrier)] > one.stage or clock[plan.fenced + issuer] > one.waited
         for barrier, one in of_role(flights, issuer)

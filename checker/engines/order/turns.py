@@ -25,7 +25,9 @@ def wait(run: Progress, role: int, move: Move) -> bool:
     clock: Clock = run.state.clock[role].copy()
     for other in before:
         clock = join(clock, run.now(other))
-        clock[plan.fenced + other] = run.state.done[other]  # it is shown through every proxy, too
+        clock[plan.fenced + other] = clock[plan.fenced + other - run.width] = run.state.done[
+            other
+        ]  # it is shown through every proxy, too
     run.state.clock[role] = clock
     run.state.waited.setdefault(role, run.state.done[role])
     return True

@@ -8,7 +8,7 @@ before them.
 
 from __future__ import annotations
 
-from sm90_verify.engines.order.clocks import join
+from sm90_verify.engines.order.clocks import Clock, join
 from sm90_verify.engines.order.plan import Move
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import Spans
@@ -42,11 +42,11 @@ def _awaited(run: Progress, role: int, move: Move) -> int:
     return len(run.state.issued[role].clocks) - move.pending
 
 
-def is_over(run: Progress, role: int, region: int, other: int, spans: Spans) -> bool:
-    """A role knows that the last read by a wgmma of another one is over, by what a third one of that warpgroup has
-    waited for, and released since, where it has that to do.
+def is_over(run: Progress, role: int, clock: Clock, region: int, other: int, spans: Spans) -> bool:
+    """A role with that clock knows that the last read by a wgmma of another one is over, by what a third one of that
+    warpgroup has waited for, and released since, where it has that to do.
     """
-    clock, done = run.state.clock[role], run.state.done[role]
+    done = run.state.done[role]
     for part in run.plan.warpgroups[other]:
         waited, theirs = run.state.issued[part].waited, run.state.regions[region].get(part)
         if spans.group < len(waited):

@@ -52,7 +52,8 @@ Prompt steps. Where one of these can be taken, it is the only one that is explor
     one to come later. Leaving a completed one: the role's flag stays as it is until the role arrives again.
 Where relaxed or scoped operations order less than all (spec.model.causality), nothing is left out. Where a CTA has to
 be shown to run (`met` is False), the first step of a role is not prompt: others may find that the
-CTA has not begun. No cycle consists of prompt steps alone, for ever: locations where that could happen are not prompt.
+CTA has not begun. Nor is one that releases accesses which an arrival has left without a release: until then others may
+meet them. No cycle consists of prompt steps alone, for ever: locations where that could happen are not prompt.
 (With every decision that a role reads there is one less that it has not read.) So nothing is put off for ever.
 
 Lazy copies. A copy that signals a `balanced` barrier b lands only where some role stands at an operation on b other
@@ -192,7 +193,7 @@ def _prompt_locations(
     for index, place in enumerate(role.locations):
         chained = index in followed
         rests = place.just_waited and place.kind not in ("wait", "choice", "loop") and not chained
-        if rests or place.begins:
+        if rests or place.noticed:
             prompt.append(FALSE)
         elif index in own:
             prompt.append(own[index])
@@ -213,7 +214,7 @@ def _chained(role: Role, before: list[list[int]], own: Container[int]) -> set[in
     """Locations that follow nothing but operations of the kind "local", and before each of which the role has rested
     since it did anything else: where it took a step that only it can notice, it has not rested.
     """
-    rests = {at for at, place in enumerate(role.locations) if at not in own or place.just_waited or place.begins}
+    rests = {at for at, place in enumerate(role.locations) if at not in own or place.just_waited or place.noticed}
     chained, found = set[int](), {-1}
     while found:
         found = {

@@ -15,6 +15,7 @@ from sm90_verify.decide.ptx import cases_of
 from sm90_verify.engines.effort import Effort, RanOut, memory_bound
 from sm90_verify.engines.engine import Question, Subject
 from sm90_verify.engines.order.engine import OrderEngine
+from sm90_verify.engines.order.outcome import hands_on
 from sm90_verify.engines.search.engine import reduced_search
 from sm90_verify.engines.search.exploration import is_undetermined
 from sm90_verify.evidence.mutation.of_ptx import Edited
@@ -122,7 +123,9 @@ def _subjects(edited: Edited, text: str) -> list[tuple[Subject, bool]]:
     module = parse(text, edited.path)
     cases = cases_of(module, entry_of(module, edited.name, edited.launch), edited.launch, Effort())
     executions = [case.execution for case in cases]
-    return [(Subject(lift(one, "kernel")), one.stuck is None and not one.parted) for one in executions]
+    return [
+        (Subject(lift(one, "kernel"), hands_on=hands_on), one.stuck is None and not one.parted) for one in executions
+    ]
 
 
 def _by_order(subject: Subject, whole: bool) -> EngineAnswer:

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from sm90_verify.counterexample.trace import execute
 from sm90_verify.engines.engine import Question, Subject
 from sm90_verify.engines.order import Outcome, order
+from sm90_verify.engines.order.outcome import hands_on
 from sm90_verify.engines.order.schedule import confirm
 from sm90_verify.engines.search.bounds import SearchBounds
 from sm90_verify.engines.search.engine import SearchEngine
@@ -58,7 +59,7 @@ def compare(program: RandomProgram, proof: float = 0.0, times: int = 1) -> Compa
         return Compared("refused", str(error))
     except TooLong as error:
         return Compared("undetermined", str(error))
-    subject = Subject(kernel)
+    subject = Subject(kernel, hands_on=hands_on)
     first = last = _decided(subject, proof, times)
     noted = tuple(one for one in first.every.violations if one in subject.noted)
     found = list(first.contradictions)
