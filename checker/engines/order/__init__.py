@@ -24,6 +24,8 @@ schedule hangs: the first event of the run that has not happened yet can always 
 does. Two accesses that happens-before leaves unordered are a race, for the events before both of them can be executed
 and neither of the two; those that are ordered are never made at the same time (memory). A read finds the data of the
 last write before it, the same in all schedules if there is no race.
+Where roles meet and nothing is released, what one of them knows is before what the others do next, but not in causality
+order (clocks): an access that relies on it is open (handed), and spec.model.causality tells.
 Registers (ctas.registers) are the one thing that roles wait for without any order that could be told from one run.
 
 Trip counts and choices that are left open are decisions that roles share (decisions): the n-th one of a name has the
