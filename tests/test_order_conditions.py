@@ -9,7 +9,7 @@ import pytest
 from corpus_table import CASES
 from traced import traced
 
-from sm90_verify.engines.order import ctas, lifetime, meetings, memory, order, phases, signals
+from sm90_verify.engines.order import ctas, handed, lifetime, meetings, memory, order, phases, signals
 from sm90_verify.engines.order.run import Run
 from sm90_verify.engines.order.schedule import confirm
 from sm90_verify.engines.search.explore import explore
@@ -267,4 +267,7 @@ def test_without_the_condition_a_wrong_pipeline_is_proved(monkeypatch, where, na
     assert property in explore(machine).violations
     assert property in confirm(said, machine)
     monkeypatch.setattr(where, name, instead)
+    if name == "release":  # what is left without a release is not known by the others either
+        assert order(traced(pipeline)).handed
+        monkeypatch.setattr(handed, "must_know", nothing)
     assert order(traced(pipeline)).verdict == PROVED

@@ -25,6 +25,7 @@ from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.later import EVERYWHERE, Later, acquirers, level_of, reads_of
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.proxies import Shown, shown_writes
+from sm90_verify.spec.model.together import Together
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.weaker import Tracked, tracked_accesses
 from sm90_verify.spec.ptx import operations as op
@@ -51,7 +52,7 @@ class Causality:
     """The ghosts of one kernel, and what its operations do to them."""
 
     def __init__(self, v: Variables) -> None:
-        self.v, self.programs = v, v.programs
+        self.v, self.programs, self.together = v, v.programs, Together(v.programs)
         self.tracked = tuple(tracked_accesses(v.kernel))
         self.shown = shown_writes(v.kernel)
         mine = (Tracked(one.role, one.access) for one in self.shown)
@@ -312,7 +313,8 @@ class Causality:
         """The access begins where no proxy fence is between a generic write and it."""
         checks = []
         for one in self.shown:
-            if one.by == "accesses" and access.wants_fence and one.access.overlaps(access):
+            together = self.together.ordered(program.name, access, one.role, one.access)
+            if one.by == "accesses" and access.wants_fence and one.access.overlaps(access) and not together:
                 mine = describe(access)
                 because = FENCED.said(other=one.role, earlier=one.access.object, access=mine, role=program.name)
                 checks.append(Check(FENCED.property, ~self.shows(program.name, one), because, access.object))
@@ -323,6 +325,8 @@ class Causality:
         checks = []
         for index, one in enumerate(self.tracked):
             if one.owner == program.name or not (one.access.races if finds else one.access.conflicts)(access):
+                continue
+            if self.together.ordered(program.name, access, one.owner, one.access):
                 continue
             unordered = self.known[program.name][index] == 0
             mine, other = describe(access), "a bulk copy" if one.copies is not None else one.owner

@@ -25,6 +25,7 @@ from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.proxies import Bare, Edited, late, told_by_place
 from sm90_verify.spec.model.state_checks import check_of
+from sm90_verify.spec.model.together import Together
 from sm90_verify.spec.model.touching import Touching
 from sm90_verify.spec.model.variables import Variables
 from sm90_verify.spec.model.warpgroups import MOST_COMMITTED
@@ -89,7 +90,7 @@ class Unmet:
         self._shared = {program.name: self._around(program) for program in self.v.programs}
         self._not_shown: dict[tuple[str, str, bool], Expr] = {}
         self._waiting: dict[str, dict[str | None, list[tuple[int, Source]]]] = {}
-        self._touching = Touching(list(bystanders.values()))
+        self._touching, self._together = Touching(list(bystanders.values())), Together(v.programs)
         self._met: dict[tuple[str, Access, Copies | None], _Met] = {}
         self.unfollowed = () if causality is None or not fences else tuple(dict.fromkeys(late_ones))
 
@@ -189,13 +190,18 @@ class Unmet:
     def _new_met(self, program: Program, access: Access, kind: Copies | None) -> _Met:
         role, strict = program.name, self.kernel.rules.strict
         (others, flights, bare, edited), (ended, over, bare_before, edited_before) = self._shared[role]
-        others, ended = (self._touching.among(some, access) for some in (others, ended))
+        others, ended = (
+            self._together.seen_by(role, access, self._touching.among(some, access)) for some in (others, ended)
+        )
         races = race_checks(role, access, others if self.causality is None else [], flights, kind)
         races += self._unless_complete(race_checks(role, access, (), over, kind))
         if self.causality is None:
             races += self._unless_complete(race_checks(role, access, ended, ()))
         if access.space != "global" and access.cta != program.me.number and kind is None:
             races += [check_of(part, access.object) for part in self._reaches(program, access.cta)]
+        bare = {
+            (who, one): bit for (who, one), bit in bare.items() if not self._together.ordered(role, access, who, one)
+        }
         unfenced = fence_checks(role, access, IDLE, others, bare, strict=strict)
         unfenced += self._unless_complete(fence_checks(role, access, IDLE, ended, bare_before, strict=strict))
         if self.causality is not None:

@@ -153,7 +153,10 @@ def look_back(run: Progress, role: int, use: Use) -> None:
     clock, strict = state.clock[role], plan.kernel.rules.strict
     maps.must_be_acquired(run, role, use)
     for number in plan.near[use.bytes]:
+        together = plan.together[role] if number in plan.joint or use.bytes in plan.joint else ()
         for other, spans in state.regions[number].items():
+            if other in together:
+                continue
             known = state.done[role] if other == role else clock[other]
             if other != role and is_open(run, role, clock, use, other, number, spans):
                 _race(run, role, use, other, number, spans, known)

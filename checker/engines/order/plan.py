@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from sm90_verify.spec.model.flow import warpgroups_of
 from sm90_verify.spec.model.handing import is_loose
 from sm90_verify.spec.model.kernel import Kernel, Node, Program
+from sm90_verify.spec.model.together import Together
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effect_parts import Shown
 from sm90_verify.spec.ptx.memory import Access
@@ -218,6 +219,19 @@ class Plan:
         numbers = {program.name: number for number, program in enumerate(self.programs)}
         found = warpgroups_of(self.programs)
         return tuple(tuple(numbers[one] for one in found.get(program.name, ())) for program in self.programs)
+
+    @cached_property
+    def together(self) -> tuple[frozenset[int], ...]:
+        """By role that is such a part, those of the others whose wgmmas are the same."""
+        numbers = {program.name: number for number, program in enumerate(self.programs)}
+        found = Together(self.programs).partners
+        return tuple(frozenset(numbers[one] for one in found.get(program.name, ())) for program in self.programs)
+
+    @cached_property
+    def joint(self) -> frozenset[int]:
+        """The regions that wgmmas of such parts read."""
+        begins = (move for moves in self.moves for move in moves if move.joins == "begins")
+        return frozenset(use.bytes for move in begins for use in move.uses if use.lasting and not use.write)
 
     @cached_property
     def pending(self) -> Numbers:
