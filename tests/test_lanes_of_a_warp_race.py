@@ -6,6 +6,7 @@ from ptx_text import asked, executed, kernel, launch, verdicts, wait
 from sm90_verify.decide.ptx import OF_LANES
 from sm90_verify.evidence.mutation.of_ptx import decide, to_edit
 from sm90_verify.evidence.mutation.score import UNDECIDED
+from sm90_verify.frontends.ptx.events import PeriodMarked
 from sm90_verify.frontends.ptx.lane_races import lane_races
 from sm90_verify.frontends.ptx.read import read_module
 
@@ -27,6 +28,7 @@ COPIES = "\n\tcp.async.cg.shared.global [%r3], [%d0], 16;"
 LOADS_OTHERS = "\n\txor.b32 %r5, %r3, 16;\n\tld.shared.u32 %r10, [%r5];"
 READS_MATRICES = "\n\tldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10,%r11,%r12,%r13}, [%r3];"
 WRITES_MATRICES = "\n\tstmatrix.sync.aligned.m8n8.x4.shared.b16 [%r3], {%r10,%r11,%r12,%r13};"
+TURNED = READS_MATRICES.replace("x4.", "x4.trans.")
 WAITS_ALL = "\n\tcp.async.wait_all;"
 MEETS = "\n\tbar.warp.sync 0xffffffff;"
 INITS = """
@@ -36,6 +38,12 @@ INITS = """
 ARRIVES = "\n\tmbarrier.arrive.shared.b64 _, [%r4];"
 WAITS = wait("%r4", 0)
 SHUFFLES = "\n\tshfl.sync.idx.b32 %r11, %r0, 0, 31, 0xffffffff;"
+
+FOLLOWED = (
+    "\n\tst.shared.u32 [%r2+4096], %r0;\n\tld.shared.u32 %r6, [%r2+4096];"
+    "\n\tand.b32 %r6, %r6, 4;\n\tadd.u32 %r6, %r6, %r1;\n\tld.shared.u32 %r7, [%r6+5120];"
+)
+"""What is in shared memory is an address."""
 
 
 def lines_of(body, *found):
@@ -70,6 +78,12 @@ FORMS = {
     "load, cp.async": LOADS_OTHERS + COPIES,
     "cp.async, ldmatrix": COPIES + WAITS_ALL + READS_MATRICES,
     "stmatrix, load": WRITES_MATRICES + LOADS_OTHERS,
+    "stmatrix, ldmatrix.trans": WRITES_MATRICES + TURNED,
+    "cp.async below a store": f"{COPIES}\n\tst.shared.u32 [%r3], %r0;{MEETS}{WAITS_ALL}{LOADS_OTHERS}",
+    "weak, then strong": f"""{STORES}
+\tst.volatile.shared.u32 [%r2], %r0;{ITS_NEIGHBOURS}
+\tld.volatile.shared.u32 %r10, [%r5];""",
+    "another value before": f"{STORES}\n\tmov.u32 %r5, 7;\n\tst.shared.u32 [%r1], %r5;{FOLLOWED}",
     "one is strong": f"\n\tst.volatile.shared.u32 [%r2], %r0;{LOADS}",
     "a shuffle between": STORES + SHUFFLES + LOADS,
     "a wait without an arrival": f"{INITS}{ARRIVES}{STORES}{WAITS}{LOADS}",
@@ -143,6 +157,9 @@ RIGHT = {
     "atomics": "\n\tred.shared.add.u32 [%r1], %r0;",
     "the same value": "\n\tmov.u32 %r5, 7;\n\tst.shared.u32 [%r1], %r5;\n\tld.shared.u32 %r6, [%r1];"
     "\n\tand.b32 %r6, %r6, 4;\n\tadd.u32 %r6, %r6, %r1;\n\tld.shared.u32 %r7, [%r6+4096];",
+    "its place in a matrix": f"{WRITES_MATRICES}\n\tld.shared.u32 %r5, [%r2];",
+    "matrices of its own": WRITES_MATRICES + READS_MATRICES,
+    "turned matrices of its own": WRITES_MATRICES.replace("x4.", "x4.trans.") + TURNED,
     "rows of its own": "\n\tst.shared.v4.u32 [%r3], {%r0,%r0,%r0,%r0};\n\tld.shared.v4.u32 {%r5,%r6,%r7,%r8}, [%r3];",
 }
 
@@ -177,6 +194,26 @@ def test_all_ctas_of_a_cluster_are_looked_at():
     assert pairs(MINE + remote, **fields)
     assert pairs(MINE + second + STORES + LOADS + "\nOVER:", **fields)
     assert not pairs(MINE + second + STORES + MEETS + LOADS + "\nOVER:", **fields)
+
+
+def test_the_same_address_in_two_ctas_is_not_the_same_bytes():
+    """Each lane stores at home, and its neighbour's address in the other CTA."""
+    other = "\n\tmov.u32 %r6, %cluster_ctarank;\n\txor.b32 %r6, %r6, 1;\n\tmapa.shared::cluster.u32 %r6, %r5, %r6;"
+    remote = ITS_NEIGHBOURS + other + "\n\tst.shared::cluster.u32 [%r6], %r0;"
+    fields = {"grid": [2, 1, 1], "cluster": [2, 1, 1]}
+    assert not pairs(MINE + STORES + remote, **fields)
+    assert pairs(MINE + STORES + remote.replace("xor.b32 %r6, %r6, 1", "xor.b32 %r6, %r6, 0"), **fields)
+
+
+def test_a_period_stands_for_several():
+    """In the next one lanes store again what others have loaded."""
+    run = executed(kernel(MINE + STORES + MEETS + LOADS), launch())
+    (warp,) = run.cluster.ctas[0].warps
+    assert not lane_races(run)
+    one = warp.events[0]
+    warp.events[:0] = [one._replace(what=PeriodMarked(True))]
+    warp.events.append(one._replace(what=PeriodMarked(False)))
+    assert [(one.first_writes, one.second_writes) for one in lane_races(run)] == [(False, True)]
 
 
 # ---------------------------------------------------------------- the other questions
