@@ -62,7 +62,7 @@ LAST = """
 
 def test_shared_memory_may_be_used_to_its_end(tmp_path):
     most = 227 * 1024
-    given = launch(32, dynamic_shared=most)
+    given = launch(1, dynamic_shared=most)
     assert asked(tmp_path, kernel(LAST.format(last=most - 4)), given).verdict == PROVED
     with pytest.raises(SpecError, match="of which the launch has 232448"):
         asked(tmp_path, kernel(LAST.format(last=most)), given)
@@ -151,13 +151,13 @@ MEET:
     ],
 )
 def test_a_branch_matters_to_addresses_and_guards_and_not_to_what_is_stored(tmp_path, store, known):
-    result = asked(tmp_path, kernel(EITHER.format(store=store)), launch(32))
+    result = asked(tmp_path, kernel(EITHER.format(store=store)), launch(1))
     assert (result.verdict == PROVED) == known
 
 
 def test_a_launch_may_begin_before_the_one_before_has_ended(tmp_path):
     text = kernel(LAST.format(last=0))
-    assert asked(tmp_path, text, launch(32, programmatic_serialization=True)).verdict == PROVED
+    assert asked(tmp_path, text, launch(1, programmatic_serialization=True)).verdict == PROVED
     with pytest.raises(SpecError, match="programmatic_serialization: 1: use true or false"):
         launch(32, programmatic_serialization=1)
 

@@ -12,12 +12,15 @@ from sm90_verify.engines.effort import Effort, Told
 from sm90_verify.engines.engine import Bounds
 from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.ptx.execute import ClusterRun
+from sm90_verify.frontends.ptx.lane_races import lane_races
 from sm90_verify.frontends.ptx.launch import Block
-from sm90_verify.result import UNDETERMINED, VIOLATED, Finding, Result, worst
+from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, worst
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.kernel import Kernel
 from sm90_verify.spec.ptx.needs import TOGETHER
 
+OF_ACCESSES = ("race", "stale-read", "missing-fence")
+"""The properties that lanes of a warp can violate among themselves."""
 TRACE_SECONDS = 0.6
 """For a shorter schedule of a violation, unless it is asked otherwise."""
 
@@ -70,7 +73,9 @@ def of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> R
         trace_seconds=asked.trace_seconds,
     )
     result = result if stuck is None else _of_a_hang(result, stuck, _waiting(case.execution))
-    return _of_parted(result) if case.execution.parted else result
+    if case.execution.parted:
+        return _of_parted(result)
+    return of_lane_races(result, case.execution)
 
 
 def _waiting(execution: ClusterRun) -> str:
@@ -115,6 +120,25 @@ def _of_parted(result: Result) -> Result:
     note = "threads do not execute together what they must, and what follows is undefined"
     findings = tuple(
         one if one.id == TOGETHER.property and parted else replace(one, verdict=UNDETERMINED, trace=None, note=note)
+        for one in result.findings
+    )
+    return replace(result, findings=findings)
+
+
+def of_lane_races(result: Result, execution: ClusterRun) -> Result:
+    """The result on a kernel of which lanes that are one role may race with each other, as the engines do not see: what
+    they have proved of accesses is open then.
+    """
+    if not any(one.id in OF_ACCESSES and one.verdict == PROVED for one in result.findings):
+        return result
+    pairs = lane_races(execution)
+    if not pairs:
+        return result
+    more = len(pairs) - 1
+    others = "" if not more else f" (and {more} more such {'pair' if more == 1 else 'pairs'} of accesses)"
+    note = pairs[0].said([one.line for one in execution.code.function.code]) + others
+    findings = tuple(
+        replace(one, verdict=UNDETERMINED, note=note) if one.id in OF_ACCESSES and one.verdict == PROVED else one
         for one in result.findings
     )
     return replace(result, findings=findings)

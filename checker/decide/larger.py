@@ -20,6 +20,7 @@ from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.ptx.heads import Unlike
 from sm90_verify.frontends.ptx.inserted import Counting, counting, marked, may_go_on
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
+from sm90_verify.frontends.ptx.lane_races import lane_races
 from sm90_verify.frontends.ptx.launch import InPeriods, Launch, OpenValue
 from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
@@ -95,7 +96,7 @@ class Larger:
         if self.asked.engine != DEFAULT:
             return of_case(case, kernel, self.asked, self.effort)
         ordered = of_case(case, kernel, self.asked._replace(engine="order", limit=0, reduced=True), self.effort)
-        if all(one.verdict == PROVED for one in ordered.findings):
+        if all(one.verdict == PROVED for one in ordered.findings) or lane_races(case.execution):
             return ordered
         limited = self.asked._replace(limit=self.asked.limit or MOST_STATES)
         return of_case(case, kernel, limited, self.effort)

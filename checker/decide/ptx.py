@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Unpack
 
 from sm90_verify.decide.cases import Asked, AskedOptions, LaunchCase, of_case, together
 from sm90_verify.decide.larger import Larger
 from sm90_verify.decide.origins import Origins
-from sm90_verify.decide.redundant import in_flight_at_exit, redundant
+from sm90_verify.decide.redundant import in_flight_at_exit, no_longer_ordering, redundant
 from sm90_verify.decide.sweep import read_sweep
 from sm90_verify.decide.sweep import sweep as sweep_over
 from sm90_verify.emit.specification import specification
@@ -25,6 +26,7 @@ from sm90_verify.frontends.core_launch import is_core, launch_from_core
 from sm90_verify.frontends.ptx.addresses import code_of
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.instruction import Function, PtxModule
+from sm90_verify.frontends.ptx.lane_races import lane_races
 from sm90_verify.frontends.ptx.launch import Block, Launch
 from sm90_verify.frontends.ptx.launch_file import read_launch
 from sm90_verify.frontends.ptx.lift import lift
@@ -37,6 +39,9 @@ from sm90_verify.made_of import KernelTable, LeftOut
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, Finding, Result
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.kernel import Kernel
+
+OF_LANES = "Lanes of a warp that do the same are one role here: that they race with each other is not seen."
+"""In what is written of a kernel where they may."""
 
 
 def check_ptx(
@@ -122,7 +127,7 @@ def decided(
         if table:
             result = replace(result, table=_table(cases, kernels))
         if redundancy and result.verdict == PROVED:
-            result = replace(result, redundant=_left_out(kernels, asked, effort))
+            result = replace(result, redundant=_left_out(cases, kernels, effort))
         notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)), *in_flight_at_exit(kernels))
     return replace(
         result,
@@ -152,6 +157,7 @@ def _write(path: str, cases: Sequence[LaunchCase], kernels: Sequence[Kernel], la
         "behind # are lines of the PTX; loops are those of this launch.",
         *_counted(cases, launch),
         *(_said(one) for one in _assumed(cases)),
+        *([OF_LANES] if any(lane_races(case.execution) for case in cases) else []),
     ]
 
     def tick(left: int) -> None:
@@ -165,13 +171,18 @@ def _table(cases: Sequence[LaunchCase], kernels: Sequence[Kernel]) -> KernelTabl
     return kernel_tables(each, cases[0].execution.addresses.dynamic)
 
 
-def _left_out(kernels: Sequence[Kernel], asked: Asked, effort: Effort) -> tuple[LeftOut, ...]:
-    """What every case of a launch can do without."""
+def _left_out(cases: Sequence[LaunchCase], kernels: Sequence[Kernel], effort: Effort) -> tuple[LeftOut, ...]:
+    """What every case of a launch can do without, lanes of a warp included."""
     per_case = []
-    for kernel in kernels:
+    for case, kernel in zip(cases, kernels, strict=True):
 
-        def verdict(one: Kernel) -> str:
-            return order(one, effort=effort).verdict
+        @cache
+        def races(lines: frozenset[int], execution: ClusterRun = case.execution) -> bool:
+            return bool(lane_races(execution, lines))
+
+        def verdict(one: Kernel, kernel: Kernel = kernel, races: Callable[[frozenset[int]], bool] = races) -> str:
+            found = order(one, effort=effort).verdict
+            return UNDETERMINED if found == PROVED and races(no_longer_ordering(kernel, one)) else found
 
         def tick(done: int, of: int) -> None:
             effort.tick("leaving out", "operations", done, None)

@@ -6,6 +6,7 @@ one of straight programs, as those of a launch are: what it proves is about that
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -82,6 +83,16 @@ def in_flight_at_exit(kernels: Iterable[Kernel]) -> list[str]:
         "cp.async.bulk.wait_group.read 0 waits for it"
         for name in sorted({name for kernel in kernels for name in storing_at_exit(kernel)})
     ]
+
+
+def no_longer_ordering(kernel: Kernel, changed: Kernel) -> frozenset[int]:
+    """The lines at which fewer operations wait or meet in the changed kernel."""
+    return frozenset(_ordering(kernel) - _ordering(changed))
+
+
+def _ordering(kernel: Kernel) -> Counter[int]:
+    nodes = ((node, effects_of(node.operation)) for program in kernel.programs for node in program.nodes)
+    return Counter(node.source.line for node, does in nodes if does.waits is not None or does.meets is not None)
 
 
 def _candidates(kernel: Kernel) -> list[_Candidate]:
