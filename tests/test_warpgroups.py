@@ -97,15 +97,19 @@ def test_what_another_warp_did_before_its_wgmma_is_over_and_no_more(tmp_path, en
     assert verdicts(asked(tmp_path, text(**changes), GIVEN, engine=engine))["race"] == verdict
 
 
-OWN = "shl.b32 %r7, %r4, 4; add.u32 %r7, %r7, %r3; st.shared.b32 [%r7{offset}], %r0; {fence}"
-"""Each warp stores sixteen bytes further than the one before, in rows of A that others read too if PTX is taken so."""
-FENCE = "bar.warp.sync -1; fence.proxy.async.shared::cta; "
-ELECTED = "setp.ne.u32 %p5, {lane}, 0; @%p5 bra {label}; {body} {label}: bar.warp.sync -1;"
-
-
-def own(label: str, fence: str = FENCE, offset: str = "") -> str:
-    body = OWN.format(fence=fence, offset=offset)
-    return "and.b32 %r8, %r0, 31; " + ELECTED.format(lane="%r8", body=body.replace("bar.warp.sync -1;", ""), label=label)
+FENCE = "fence.proxy.async.shared::cta; "
+OWN = """
+	and.b32 %r8, %r0, 31;
+	setp.ne.u32 %p5, %r8, 0;
+	@%p5 bra STORED;
+	shl.b32 %r7, %r4, 4;
+	add.u32 %r7, %r7, %r3;
+	st.shared.b32 [%r7], %r0;
+	{fence}
+STORED:
+	bar.warp.sync -1;
+"""
+"""A lane of each warp stores sixteen bytes further than that of the one before: in A, of which all four read all."""
 
 
 @pytest.mark.parametrize("engine", ["order", "search"])
@@ -119,14 +123,14 @@ def own(label: str, fence: str = FENCE, offset: str = "") -> str:
     ids=["fenced", "unfenced", "in flight"],
 )
 def test_a_warp_may_store_what_all_four_multiply(tmp_path, engine, where, fence, violated):
-    found = verdicts(asked(tmp_path, text(**{where: own("STORED", fence)}), GIVEN, engine=engine))
+    found = verdicts(asked(tmp_path, text(**{where: OWN.format(fence=fence)}), GIVEN, engine=engine))
     wrong = {property for property, verdict in found.items() if verdict == VIOLATED}
     assert violated <= wrong and bool(violated) == bool(wrong)
 
 
 def test_another_role_may_not(tmp_path):
     """The fifth warp stores there, and nothing orders it."""
-    stores = own("STORED").replace("%r4, 4", "%r4, 0") + wait("%r2", 0)
+    stores = OWN.format(fence=FENCE).replace("%r4, 4", "%r4, 0") + wait("%r2", 0)
     assert verdicts(asked(tmp_path, text(waits_for_release=stores), GIVEN))["race"] == VIOLATED
 
 
