@@ -33,6 +33,13 @@ class LaunchCase(NamedTuple):
     execution: ClusterRun
 
 
+class Kept(NamedTuple):
+    """A case, and its kernel."""
+
+    case: LaunchCase
+    kernel: Kernel
+
+
 class AskedOptions(Bounds, total=False):
     """The fields of Asked."""
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from sm90_verify.decide.cases import Asked, LaunchCase, of_case, together
+from sm90_verify.decide.cases import Asked, Kept, LaunchCase, of_case, together
 from sm90_verify.decide.sweep import Swept, found_among
 from sm90_verify.engines.effort import Effort, RanOut
 from sm90_verify.engines.table import DEFAULT
@@ -57,7 +57,9 @@ class Classes(NamedTuple):
 
 @dataclass
 class Larger:
-    """Looks for periods of one launch. decide: the result on a launch with one value."""
+    """Looks for periods of one launch. decide: the result on a launch with one value. kept: where the
+    kernels with loops are put.
+    """
 
     module: PtxModule
     function: Function
@@ -66,6 +68,7 @@ class Larger:
     asked: Asked
     effort: Effort
     decide: Callable[[Launch], Result]
+    kept: list[Kept] | None = None
     runs: dict[int, list[Counting]] = field(default_factory=dict)
 
     def result(self, name: str) -> Result:
@@ -83,12 +86,15 @@ class Larger:
         larger = []
         for number, cases in enumerate(classes.cases):
             try:
-                one = together([self._of_case(case, lift(case.execution, name)) for case in cases])
+                kernels = [Kept(case, lift(case.execution, name)) for case in cases]
+                one = together([self._of_case(case, kernel) for case, kernel in kernels])
             except (RanOut, Undetermined) as error:
                 return self._open(base, str(error))
             if one.verdict != PROVED:
                 return self._beyond(base, classes, number, one)
             larger.append(one)
+            if self.kept is not None:
+                self.kept += kernels
         return self._claimed(base, classes, larger)
 
     def _of_case(self, case: LaunchCase, kernel: Kernel) -> Result:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Unpack
 
-from sm90_verify.decide.cases import Asked, AskedOptions, LaunchCase, of_case, together
+from sm90_verify.decide.cases import Asked, AskedOptions, Kept, LaunchCase, of_case, together
 from sm90_verify.decide.larger import Larger
 from sm90_verify.decide.origins import Origins
-from sm90_verify.decide.redundant import in_flight_at_exit, no_longer_ordering, redundant
+from sm90_verify.decide.redundant import Proved, in_flight_at_exit, no_longer_ordering, redundant
 from sm90_verify.decide.sweep import read_sweep
 from sm90_verify.decide.sweep import sweep as sweep_over
 from sm90_verify.emit.specification import specification
@@ -35,7 +35,7 @@ from sm90_verify.frontends.ptx.read import entry_of, read_module
 from sm90_verify.frontends.ptx.state import Assumed, ClusterState
 from sm90_verify.frontends.ptx.table import kernel_tables
 from sm90_verify.frontends.ptx.written_global import by_other_clusters
-from sm90_verify.made_of import KernelTable, LeftOut
+from sm90_verify.made_of import KernelTable
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, Finding, Result
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.kernel import Kernel
@@ -69,21 +69,24 @@ def check_ptx(
     function, told, said = _launched(module, launch, kernel)
     options = Asked(**asked)
     effort = Effort(options.timeout, options.memory or memory_bound(), options.progress, start)
+    kept: list[Kept] | None = [] if redundancy else None
     if not sweep:
-        result = decided(module, function, told, options, effort, table=table, redundancy=redundancy, emit=emit)
+        result = decided(module, function, told, options, effort, table=table, emit=emit, kept=kept)
     elif emit:
         raise SpecError("--emit writes one launch down: leave --sweep out")
     else:
         swept = read_sweep(sweep, function)
 
         def of_one(given: Launch) -> Result:
-            return decided(module, function, given, options, effort)
+            return decided(module, function, given, options, effort, kept=kept)
 
         if swept.open:
-            larger = Larger(module, function, told, swept, options, effort, of_one)
+            larger = Larger(module, function, told, swept, options, effort, of_one, kept)
             result = larger.result(os.path.basename(module.path))
         else:
             result = sweep_over(told, swept, of_one)
+    if kept is not None and result.verdict == PROVED:
+        result = _with_redundant(result, kept, effort)
     result = Origins(function, module.path).result(result)
     return replace(result, notes=(*said, *result.notes))
 
@@ -105,10 +108,10 @@ def decided(
     effort: Effort,
     *,
     table: bool = False,
-    redundancy: bool = False,
     emit: str = "",
+    kept: list[Kept] | None = None,
 ) -> Result:
-    """The result on one launch."""
+    """The result on one launch. kept: where its cases are put."""
     start = time.perf_counter()
     name, parameters = os.path.basename(module.path), _parameters(launch)
     try:
@@ -126,8 +129,8 @@ def decided(
         result = together(results)
         if table:
             result = replace(result, table=_table(cases, kernels))
-        if redundancy and result.verdict == PROVED:
-            result = replace(result, redundant=_left_out(cases, kernels, effort))
+        if kept is not None:
+            kept += map(Kept, cases, kernels)
         notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)), *in_flight_at_exit(kernels))
     return replace(
         result,
@@ -171,32 +174,30 @@ def _table(cases: Sequence[LaunchCase], kernels: Sequence[Kernel]) -> KernelTabl
     return kernel_tables(each, cases[0].execution.addresses.dynamic)
 
 
-def _left_out(cases: Sequence[LaunchCase], kernels: Sequence[Kernel], effort: Effort) -> tuple[LeftOut, ...]:
-    """What every case of a launch can do without, lanes of a warp included."""
-    per_case = []
-    for case, kernel in zip(cases, kernels, strict=True):
+def _with_redundant(result: Result, kept: Sequence[Kept], effort: Effort) -> Result:
+    """With what can be left out of all that is proved; or a note, if there is no time to try all lines."""
 
-        @cache
-        def races(lines: frozenset[int], execution: ClusterRun = case.execution) -> bool:
-            return bool(lane_races(execution, lines))
+    def tick(done: int, of: int) -> None:
+        effort.tick(f"leaving out one of {of}", "operations", done, None)
 
-        def verdict(one: Kernel, kernel: Kernel = kernel, races: Callable[[frozenset[int]], bool] = races) -> str:
-            found = order(one, effort=effort).verdict
-            return UNDETERMINED if found == PROVED and races(no_longer_ordering(kernel, one)) else found
+    try:
+        return replace(result, redundant=redundant([_proved(one, effort) for one in kept], tick))
+    except RanOut as error:
+        return replace(result, notes=(*result.notes, f"what is redundant was not looked for to the end: {error}"))
 
-        def tick(done: int, of: int) -> None:
-            effort.tick("leaving out", "operations", done, None)
 
-        per_case.append(redundant(kernel, verdict, tick))
-    common = {(one.line, one.what) for one in per_case[0]}
-    for some in per_case[1:]:
-        common &= {(one.line, one.what) for one in some}
-    together = [{(one.line, one.what) for one in some if one.together} for some in per_case]
-    return tuple(
-        replace(one, together=all((one.line, one.what) in some for some in together))
-        for one in per_case[0]
-        if (one.line, one.what) in common
-    )
+def _proved(kept: Kept, effort: Effort) -> Proved:
+    """Lanes of a warp included."""
+
+    @cache
+    def races(lines: frozenset[int]) -> bool:
+        return bool(lane_races(kept.case.execution, lines))
+
+    def verdict(one: Kernel) -> str:
+        found = order(one, effort=effort).verdict
+        return UNDETERMINED if found == PROVED and races(no_longer_ordering(kept.kernel, one)) else found
+
+    return Proved(kept.kernel, verdict)
 
 
 def cases_of(module: PtxModule, function: Function, launch: Launch, effort: Effort) -> list[LaunchCase]:

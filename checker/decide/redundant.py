@@ -1,7 +1,8 @@
 """What a kernel synchronises more than it has to: operations without which the proof still holds.
 
-Each line is tried alone, then line after line is left out as long as the proof holds without all of them. The kernel is
-one of straight programs, as those of a launch are: what it proves is about that launch.
+Each line is tried alone, then line after line is left out as long as the proof holds without all of them: of every
+kernel that the verdict is about, those of the cases of a launch and of the values of a sweep, and those with loops that
+stand for all others.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sm90_verify.made_of import LeftOut
 from sm90_verify.result import PROVED
@@ -37,31 +38,42 @@ class _Candidate:
     loosens: bool = False
 
 
-def redundant(kernel: Kernel, verdict: Verdict, tick: Callable[[int, int], None]) -> tuple[LeftOut, ...]:
-    """What can be left out of a kernel that is proved: each line by itself, and `together` those of one choice.
+class Proved(NamedTuple):
+    """A kernel that is proved, and what decides it when something is left out."""
+
+    kernel: Kernel
+    verdict: Verdict
+
+
+def redundant(proved: Sequence[Proved], tick: Callable[[int, int], None]) -> tuple[LeftOut, ...]:
+    """What can be left out of all of these kernels: each line by itself, and `together` those of one choice.
 
     tick: is told how many are done of how many.
     """
-    candidates = _candidates(kernel)
+    smallest_first = sorted(proved, key=lambda one: sum(len(program.nodes) for program in one.kernel.programs))
+    candidates = {key: one for each in proved for key, one in _candidates(each.kernel).items()}
     alone = []
-    for number, one in enumerate(candidates):
+    for number, one in enumerate(candidates.values()):
         tick(number, len(candidates))
-        if _holds(kernel, (one,), verdict):
+        if all(_holds(each, (one,)) for each in smallest_first):
             alone.append(one)
     together: list[_Candidate] = []
     for number, one in enumerate(alone):
         tick(number, len(alone))
-        if _holds(kernel, (*together, one), verdict):
+        if all(_holds(each, (*together, one)) for each in smallest_first):
             together.append(one)
     return tuple(LeftOut(one.what, one.source.file, one.source.line, one in together) for one in alone)
 
 
-def _holds(kernel: Kernel, left_out: Sequence[_Candidate], verdict: Verdict) -> bool:
+def _holds(proved: Proved, left_out: Sequence[_Candidate]) -> bool:
+    keys = {one.key for one in left_out}
+    if keys.isdisjoint(_key(program, node) for program in proved.kernel.programs for node in program.nodes):
+        return True
     try:
-        changed = without(kernel, {one.key for one in left_out})
+        changed = without(proved.kernel, keys)
     except SpecError:
         return False
-    return storing_at_exit(changed) <= storing_at_exit(kernel) and verdict(changed) == PROVED
+    return storing_at_exit(changed) <= storing_at_exit(proved.kernel) and proved.verdict(changed) == PROVED
 
 
 def storing_at_exit(kernel: Kernel) -> frozenset[str]:
@@ -95,14 +107,14 @@ def _ordering(kernel: Kernel) -> Counter[int]:
     return Counter(node.source.line for node, does in nodes if does.waits is not None or does.meets is not None)
 
 
-def _candidates(kernel: Kernel) -> list[_Candidate]:
+def _candidates(kernel: Kernel) -> dict[Hashable, _Candidate]:
     found: dict[Hashable, _Candidate] = {}
     for program in kernel.programs:
         for node in program.nodes:
             key = _key(program, node)
             if key is not None and key not in found:
                 found[key] = _Candidate(key, node.source, left_out(node), isinstance(node.operation, op.Group))
-    return list(found.values())
+    return found
 
 
 def left_out(node: Node) -> str:
@@ -137,19 +149,62 @@ def without(kernel: Kernel, keys: set[Hashable]) -> Kernel:
 
 
 def _without(program: Program, keys: set[Hashable]) -> Program:
-    nodes: list[Node] = []
-    skipped: dict[str, int] = {}
-    for node in program.nodes:
-        operation, distance = node.operation, node.distance
-        if isinstance(operation, op.Wait):
-            distance += skipped.pop(operation.barrier, 0)
-        if _key(program, node) in keys:
-            if isinstance(operation, op.Wait):
-                skipped[operation.barrier] = distance
-                continue
-            if not isinstance(operation, op.Group):
-                continue
+    gone = {
+        at
+        for at, node in enumerate(program.nodes)
+        if not isinstance(node.operation, op.Group) and _key(program, node) in keys
+    }
+    kept = [at for at in range(len(program.nodes)) if at not in gone]
+    more, place = _skipped(program, gone), {at: number for number, at in enumerate(kept)}
+
+    def target(at: int) -> int:
+        while at in gone:
+            (at,) = program.nodes[at].successors.values()
+        return place[at]
+
+    nodes = []
+    for at in kept:
+        node = program.nodes[at]
+        operation = node.operation
+        if isinstance(operation, op.Group) and _key(program, node) in keys:
             operation = replace(operation, pending=operation.pending + 1)
-        nodes.append(Node(operation, node.source, distance=distance, successors={None: len(nodes) + 1}))
-    nodes[-1].successors.clear()
+        successors = {answer: target(to) for answer, to in node.successors.items()}
+        distance = node.distance + more.get(at, 0)
+        nodes.append(Node(operation, node.source, distance=distance, successors=successors, loop=node.loop))
+    if target(0):
+        raise SpecError("the first operation that is left is not where the role begins")
     return replace(program, nodes=tuple(nodes))
+
+
+def _skipped(program: Program, gone: set[int]) -> dict[int, int]:
+    """By wait that is left, how many phases the waits before it that are gone were for.
+
+    Raises SpecError where that depends on the way that the role has come.
+    """
+    unknown = -1
+    states: dict[int, dict[str, int]] = {0: {}}
+    found: dict[int, int] = {}
+    todo = [0]
+    while todo:
+        at = todo.pop()
+        node, state = program.nodes[at], dict(states[at])
+        if isinstance(node.operation, op.Wait):
+            before = state.pop(node.operation.barrier, 0)
+            if at in gone:
+                state[node.operation.barrier] = unknown if before == unknown else before + node.distance
+            else:
+                found[at] = before
+        for to in node.successors.values():
+            known = states.get(to)
+            both = state if known is None else _either(known, state, unknown)
+            if both != known:
+                states[to] = both
+                todo.append(to)
+    if unknown in found.values():
+        raise SpecError("how many phases a wait is for depends on how often the role goes round a loop")
+    return {at: phases for at, phases in found.items() if phases}
+
+
+def _either(one: dict[str, int], other: dict[str, int], unknown: int) -> dict[str, int]:
+    names = one.keys() | other.keys()
+    return {name: one.get(name, 0) if one.get(name, 0) == other.get(name, 0) else unknown for name in names}
