@@ -272,7 +272,6 @@ def test_the_command_writes_a_file_that_verify_spec_takes(tmp_path, capsys):
     [
         (["--emit", "{folder}/none/out.py"], "there is no folder"),
         (["--emit", "{folder}"], "is a folder"),
-        (["--emit", "{folder}/out.py", "--sweep", "+0:u32=1..2"], "leave --sweep out"),
     ],
 )
 def test_what_cannot_be_written_is_said_in_a_line(tmp_path, capsys, more, words):

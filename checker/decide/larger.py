@@ -57,8 +57,8 @@ class Classes(NamedTuple):
 
 @dataclass
 class Larger:
-    """Looks for periods of one launch. decide: the result on a launch with one value. kept: where the
-    kernels with loops are put.
+    """Looks for periods of one launch. decide: the result on a launch with one value. loops: the
+    kernels with loops that are proved, each with the first value that it stands for.
     """
 
     module: PtxModule
@@ -68,7 +68,7 @@ class Larger:
     asked: Asked
     effort: Effort
     decide: Callable[[Launch], Result]
-    kept: list[Kept] | None = None
+    loops: list[tuple[int, Kept]] = field(default_factory=list)
     runs: dict[int, list[Counting]] = field(default_factory=dict)
 
     def result(self, name: str) -> Result:
@@ -93,8 +93,7 @@ class Larger:
             if one.verdict != PROVED:
                 return self._beyond(base, classes, number, one)
             larger.append(one)
-            if self.kept is not None:
-                self.kept += kernels
+            self.loops += [(self._value(classes.first + number), kernel) for kernel in kernels]
         return self._claimed(base, classes, larger)
 
     def _of_case(self, case: LaunchCase, kernel: Kernel) -> Result:

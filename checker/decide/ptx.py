@@ -72,17 +72,21 @@ def check_ptx(
     kept: list[Kept] | None = [] if redundancy else None
     if not sweep:
         result = decided(module, function, told, options, effort, table=table, emit=emit, kept=kept)
-    elif emit:
-        raise SpecError("--emit writes one launch down: leave --sweep out")
     else:
         swept = read_sweep(sweep, function)
+        if emit and not swept.open:
+            raise SpecError("--emit writes one launch down, or all values from one on: use --sweep NAME=A.., or none")
 
         def of_one(given: Launch) -> Result:
             return decided(module, function, given, options, effort, kept=kept)
 
         if swept.open:
-            larger = Larger(module, function, told, swept, options, effort, of_one, kept)
+            larger = Larger(module, function, told, swept, options, effort, of_one)
             result = larger.result(os.path.basename(module.path))
+            if kept is not None:
+                kept += [one for _, one in larger.loops]
+            if emit:
+                result = _with_loops_written(emit, result, larger, effort)
         else:
             result = sweep_over(told, swept, of_one)
     if kept is not None and result.verdict == PROVED:
@@ -167,6 +171,29 @@ def _write(path: str, cases: Sequence[LaunchCase], kernels: Sequence[Kernel], la
         effort.tick("writing", "sentences", left, None)
 
     write_whole(path, specification(doing, doing[0].name, about, tick).encode())
+
+
+def _with_loops_written(path: str, result: Result, larger: Larger, effort: Effort) -> Result:
+    """Writes the kernels with loops, if larger values are claimed."""
+    periods = result.scope.get("periods")
+    if periods is None:
+        return replace(result, notes=(f"{path} is not written: nothing stands for all larger values", *result.notes))
+    name, first, period = periods["name"], periods["from"], periods["period"]
+    about = [
+        f"What {larger.launch.kernel or 'the kernel'} does for every {name} from {first} on: a class for the number in "
+        f"its name and all that are a multiple of {period} more, each with as many rounds more of self.loop(). Numbers "
+        "behind # are lines of the PTX; all other loops are those of this launch.",
+        *(_said(one) for one in _assumed([kept.case for _, kept in larger.loops])),
+    ]
+    values = [value for value, _ in larger.loops]
+    which = [f"{value}" + (f"_{number}" if values.count(value) > 1 else "") for number, value in enumerate(values)]
+
+    def tick(left: int) -> None:
+        effort.tick("writing", "sentences", left, None)
+
+    kernels = [kept.kernel for _, kept in larger.loops]
+    write_whole(path, specification(kernels, kernels[0].name, about, tick, which).encode())
+    return result
 
 
 def _table(cases: Sequence[LaunchCase], kernels: Sequence[Kernel]) -> KernelTable:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sm90_verify.emit.declared import Declared
 from sm90_verify.emit.merged import PartText, joined, merged
-from sm90_verify.emit.rolling import Item, rolled
+from sm90_verify.emit.rolling import Item, OpenLoop, rolled
 from sm90_verify.emit.sentences import SentenceWriter, tokens_of
-from sm90_verify.spec.model.kernel import Kernel, Program
+from sm90_verify.spec.model.kernel import Kernel, Node, Program
 from sm90_verify.spec.ptx.limits import WARP
 
 
@@ -49,15 +49,48 @@ def roles_of_kernel(kernel: Kernel, declared: Declared, tick: Callable[[int], No
 def _role(
     name: str, cta: int, programs: Sequence[Program], declared: Declared, tick: Callable[[int], None]
 ) -> RoleText:
-    parts = []
-    for program in programs:
-        writer = SentenceWriter(declared, program, alone=len(programs) == 1)
-        said = tuple(writer.sentence(node) for node in program.nodes if node.operation is not None)
-        parts.append(PartText(program.me.index, program.me.warp, said))
     threads = WARP * (max(program.me.warp for program in programs) + 1)
     tokens = any(tokens_of(program) for program in programs)
-    items = rolled(merged(parts, len(programs)), tick)
-    return RoleText(name, threads, threads_of(programs), (cta,), items, tokens)
+    by_loops: dict[tuple[str, ...], list[Program]] = {}
+    for program in programs:
+        by_loops.setdefault(tuple(name for name, _ in _stretches(program)), []).append(program)
+    items = [item for some in by_loops.values() for item in _items(some, programs, declared, tick)]
+    return RoleText(name, threads, threads_of(programs), (cta,), tuple(items), tokens)
+
+
+def _items(
+    some: Sequence[Program], programs: Sequence[Program], declared: Declared, tick: Callable[[int], None]
+) -> Iterator[Item]:
+    """What those parts of a role do that go round the same loops. programs: all its parts."""
+    writers = [SentenceWriter(declared, program, alone=len(programs) == 1) for program in some]
+    indices = tuple(program.me.index for program in some)
+    for stretch in zip(*map(_stretches, some), strict=True):
+        parts = [
+            PartText(program.me.index, program.me.warp, tuple(map(writer.sentence, nodes)))
+            for program, writer, (_, nodes) in zip(some, writers, stretch, strict=True)
+        ]
+        items, name = rolled(merged(parts, len(programs)), tick), stretch[0][0]
+        if name:
+            yield OpenLoop(name, items, () if len(some) == len(programs) else indices)
+        else:
+            yield from items
+
+
+def _stretches(program: Program) -> list[tuple[str, list[Node]]]:
+    """The operations of a program between the loops of which nothing says how often it goes round, with "", and within
+    each, with its name.
+    """
+    found: list[tuple[str, list[Node]]] = [("", [])]
+    end = -1
+    for at, node in enumerate(program.nodes):
+        if at == end:
+            found.append(("", []))
+        if node.loop:
+            found.append((node.loop, []))
+            end = node.successors[False]
+        elif node.operation is not None:
+            found[-1][1].append(node)
+    return found
 
 
 def threads_of(programs: Sequence[Program]) -> tuple[tuple[int, ...], ...]:

@@ -73,7 +73,30 @@ class Loop:
         return Loop(self.count, tuple(one.with_affine(numbers) for one in self.body))
 
 
-Item: TypeAlias = Sentence | Loop
+@dataclass(frozen=True)
+class OpenLoop:
+    """`for _ in self.loop():` around a body that is the same each time: any number of rounds is meant."""
+
+    name: str
+    body: tuple[Item, ...]
+    parts: tuple[int, ...]
+
+    @cached_property
+    def shape(self) -> object:
+        """As for a Sentence."""
+        return self.name, self.parts, tuple(one.shape for one in self.body)
+
+    @cached_property
+    def affine(self) -> tuple[Affine, ...]:
+        """As for a Loop."""
+        return tuple(number for one in self.body for number in one.affine)
+
+    def with_affine(self, numbers: Iterator[Affine]) -> OpenLoop:
+        """As for a Sentence."""
+        return replace(self, body=tuple(one.with_affine(numbers) for one in self.body))
+
+
+Item: TypeAlias = Sentence | Loop | OpenLoop
 
 
 def rolled(items: Sequence[Item], tick: Callable[[int], None]) -> tuple[Item, ...]:

@@ -9,23 +9,31 @@ from textwrap import indent, wrap
 from sm90_verify.emit.bodies import RoleText, roles_of_kernel
 from sm90_verify.emit.declared import declared
 from sm90_verify.emit.numbers import written
-from sm90_verify.emit.rolling import Item, Loop, Sentence
+from sm90_verify.emit.rolling import Item, Loop, OpenLoop, Sentence
 from sm90_verify.spec.model.kernel import Kernel
 
 LETTERS = "ijkmnpqrstuvwxyz"
 """Of loops, the outermost first."""
 
 WIDTH = 120
+FIRST_LOOP = "periods"
+"""The one that needs no name."""
 HEAD = "from sm90_verify import Body, Pipeline, PipelineState, Threads, barrier, role, tile\n"
 
 
 def specification(
-    kernels: Sequence[Kernel], title: str, about: Sequence[str], tick: Callable[[int], None] = lambda left: None
+    kernels: Sequence[Kernel],
+    title: str,
+    about: Sequence[str],
+    tick: Callable[[int], None] = lambda left: None,
+    which: Sequence[str] = (),
 ) -> str:
     """The file. kernels: the cases, each a class of its own. title: what they were recovered from; about: sentences for
-    the docstring. tick: called now and then. Raises SpecError for what the language cannot say.
+    the docstring. tick: called now and then. which: what the name of each class ends with (default: its number, if
+    there are several). Raises SpecError for what the language cannot say.
     """
-    names = [class_name(title) + ("" if len(kernels) == 1 else str(number)) for number in range(len(kernels))]
+    which = which or [""] if len(kernels) == 1 else which or [str(number) for number in range(len(kernels))]
+    names = [f"{class_name(title)}{one}" for one in which]
     classes = [_class(name, kernel, tick) for name, kernel in zip(names, kernels, strict=True)]
     said = "\n".join(["\n".join(wrap(one, WIDTH)) for one in about])
     used = [name for name in HEAD.split("import ")[1].split(", ") if any(name.strip() in one for one in classes)]
@@ -52,7 +60,10 @@ def _class(name: str, kernel: Kernel, tick: Callable[[int], None]) -> str:
 def _parameters(kernel: Kernel) -> Iterator[str]:
     if kernel.cluster.size > 1:
         yield f'cluster = "{kernel.cluster.x}x{kernel.cluster.y}"'
-    yield "trips = 1  # loops are written out"
+    if any(node.loop for program in kernel.programs for node in program.nodes):
+        yield 'trips = "all"  # of self.loop(); all other loops are written out'
+    else:
+        yield "trips = 1  # loops are written out"
     yield f"met = {kernel.rules.met}"
     if kernel.rules.strict:
         yield "strict = True"
@@ -111,6 +122,9 @@ def _body(items: Sequence[Item], loops: tuple[str, ...], depth: int, parts: tupl
                 name = LETTERS[len(loops)] if len(loops) < len(LETTERS) else f"i{len(loops)}"
                 yield f"{pad}for {name} in range({count}):"
                 yield from _body(body, (name, *loops), inside + 1, theirs)
+            case OpenLoop(name, body):
+                yield f"{pad}for _ in self.loop({'' if name == FIRST_LOOP else f'name={name!r}'}):"
+                yield from _body(body, loops, inside + 1, theirs)
             case Sentence():
                 yield from _lines(item, ("me.warp", *loops, "me.cta"), pad)
 
