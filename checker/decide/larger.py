@@ -16,6 +16,7 @@ from typing import NamedTuple
 from sm90_verify.decide.cases import Asked, Kept, LaunchCase, of_case, together
 from sm90_verify.decide.sweep import Swept, found_among
 from sm90_verify.engines.effort import Effort, RanOut
+from sm90_verify.engines.order import order
 from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.ptx.heads import Unlike
 from sm90_verify.frontends.ptx.inserted import Counting, counting, marked, may_go_on
@@ -24,8 +25,9 @@ from sm90_verify.frontends.ptx.lane_races import lane_races
 from sm90_verify.frontends.ptx.launch import InPeriods, Launch, OpenValue
 from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
-from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Result
+from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Result
 from sm90_verify.spec.model.kernel import Kernel
+from sm90_verify.spec.model.words import listed
 
 MOST_APART = 24
 """Values of a period that is looked for."""
@@ -37,6 +39,8 @@ bytes, a quarter of what they hold.
 """
 WITHOUT = 24
 """Values that are decided where no larger ones can be claimed."""
+MOST_LOCATIONS = 1_000
+"""Of a kernel with loops that is searched without a bound."""
 MOST_STATES = 100_000
 """That are searched of a kernel with loops, unless it is asked otherwise."""
 BEYOND = 3
@@ -97,14 +101,31 @@ class Larger:
         return self._claimed(base, classes, larger)
 
     def _of_case(self, case: LaunchCase, kernel: Kernel) -> Result:
-        """By default order alone, and then search for a while: with loops of so many operations it may never end."""
+        """By default order alone, and then search for a while, of a small kernel: others may never come to an end."""
         if self.asked.engine != DEFAULT:
             return of_case(case, kernel, self.asked, self.effort)
+        large = sum(len(program.nodes) for program in kernel.programs) > MOST_LOCATIONS
+        if large and not self.asked.limit:
+            self._must_be_proved(kernel)
         ordered = of_case(case, kernel, self.asked._replace(engine="order", limit=0, reduced=True), self.effort)
         if all(one.verdict == PROVED for one in ordered.findings) or lane_races(case.execution):
             return ordered
         limited = self.asked._replace(limit=self.asked.limit or MOST_STATES)
         return of_case(case, kernel, limited, self.effort)
+
+    def _must_be_proved(self, kernel: Kernel) -> None:
+        """By order, without a schedule that shows what is not: no violation of a kernel with loops is one yet.
+
+        Raises Undetermined.
+        """
+        outcome = order(kernel.allowing(), effort=self.effort)
+        wanted = self.asked.properties or PROPERTIES
+        bad = [id for id, verdict in outcome.verdicts.items() if verdict != PROVED and id in wanted]
+        if bad:
+            because = next(
+                (one.because for one in outcome.failures if one.property == bad[0]), outcome.why_open(bad[0])
+            )
+            raise Undetermined(f"{listed(bad)} for any number of periods: {because}")
 
     def _value(self, number: int) -> int:
         return self.swept.values.start + number * self.swept.values.step
