@@ -27,7 +27,6 @@ from sm90_verify.frontends.ptx.lift import lift
 from sm90_verify.frontends.ptx.operands import Undetermined
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, VIOLATED, Result
 from sm90_verify.spec.model.kernel import Kernel
-from sm90_verify.spec.model.words import listed
 
 MOST_APART = 24
 """Values of a period that is looked for."""
@@ -122,10 +121,8 @@ class Larger:
         wanted = self.asked.properties or PROPERTIES
         bad = [id for id, verdict in outcome.verdicts.items() if verdict != PROVED and id in wanted]
         if bad:
-            because = next(
-                (one.because for one in outcome.failures if one.property == bad[0]), outcome.why_open(bad[0])
-            )
-            raise Undetermined(f"{listed(bad)} for any number of periods: {because}")
+            why = next((one.because for one in outcome.failures if one.property in bad), outcome.why_open(bad[0]))
+            raise Undetermined(f"{bad[0]} is not proved for any number of periods: {why}")
 
     def _value(self, number: int) -> int:
         return self.swept.values.start + number * self.swept.values.step
