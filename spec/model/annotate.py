@@ -186,7 +186,9 @@ def _parities_read(program: Program) -> list[tuple[str, ...]]:
     found: list[dict[str, None]] = [
         {} if wait is None or isinstance(wait.phase, Phase | op.Token) else {wait.barrier: None} for wait in waits
     ]
-    changed = any(found)
+    if not any(found):
+        return [()] * len(found)
+    changed = True
     while changed:
         changed = False
         for index in range(len(program.nodes) - 1, -1, -1):

@@ -25,7 +25,10 @@ def must_know(run: Progress, role: int, use: Use) -> None:
     for number in plan.near[use.bytes]:
         together = plan.together[role] if number in plan.joint or use.bytes in plan.joint else ()
         for other, spans in state.regions[number].items():
-            if other != role and other not in together and _differs(run, role, use, number, other, spans):
+            if other == role or other in together:
+                continue
+            alike = clock[other] == known[other] and clock[plan.fenced + other] == known[plan.fenced + other]
+            if not (alike and spans.group < 0) and _differs(run, role, use, number, other, spans):
                 run.handed = _because(run, role, use, other)
         for barrier, one in state.flights[number].items() if use.write or number not in plan.taken else ():
             told, knows = (_knows_over(run, role, some, use, number, barrier, one) for some in (clock, known))

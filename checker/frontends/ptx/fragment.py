@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import itemgetter
 
 from sm90_verify.frontends.ptx.events import LaneEvent
-from sm90_verify.frontends.ptx.values import One, Unknown, Value, lane, together
+from sm90_verify.frontends.ptx.values import One, Unknown, Value, together
 
 UNWRITTEN = Unknown(0, "a register that was never written")
 
@@ -53,24 +54,31 @@ class Fragment:
         mine = [index for index, one in enumerate(self.lanes) if not mask >> one & 1]
         theirs = [index for index, one in enumerate(self.lanes) if mask >> one & 1]
         lanes, registers = self.lanes, self.registers
+        keep, leave = _picker(mine), _picker(theirs)
         other = Fragment(
             tuple(lanes[index] for index in theirs),
-            [_part(value, theirs) for value in registers],
+            [leave(value) if type(value) is tuple else value for value in registers],
             self.block,
             self.step,
         )
-        self.registers = [_part(value, mine) for value in registers]
+        self.registers = [keep(value) if type(value) is tuple else value for value in registers]
         self._have(tuple(lanes[index] for index in mine))
         return other
 
     def join(self, other: Fragment) -> None:
         """The lanes of another fragment at the same place become part of it."""
-        places = {one: index for index, one in enumerate(self.lanes)}
-        others = {one: index for index, one in enumerate(other.lanes)}
-        lanes = tuple(sorted((*self.lanes, *other.lanes)))
-        picks = [(True, places[one]) if one in places else (False, others[one]) for one in lanes]
+        both = (*self.lanes, *other.lanes)
+        lanes, few, more = tuple(sorted(both)), len(self.lanes), len(other.lanes)
+        in_order = itemgetter(*(both.index(one) for one in lanes))
+
+        def merged(mine: Value, theirs: Value) -> Value:
+            ours = mine if isinstance(mine, tuple) else (mine,) * few
+            return together(in_order(ours + (theirs if isinstance(theirs, tuple) else (theirs,) * more)))
+
         self.registers = [
-            mine if mine is theirs or _plainly_equal(mine, theirs) else _merged(mine, theirs, picks)
+            mine
+            if mine is theirs or (type(mine) is int and type(theirs) is int and mine == theirs)
+            else merged(mine, theirs)
             for mine, theirs in zip(self.registers, other.registers, strict=True)
         ]
         self._have(lanes)
@@ -86,14 +94,9 @@ def lanes_of(mask: int) -> tuple[int, ...]:
     return tuple(one for one in range(32) if mask >> one & 1)
 
 
-def _plainly_equal(one: Value, other: Value) -> bool:
-    return type(one) is int and type(other) is int and one == other
-
-
-def _part(value: Value, indices: Sequence[int]) -> Value:
-    return together([value[index] for index in indices]) if isinstance(value, tuple) else value
-
-
-def _merged(mine: Value, theirs: Value, picks: Sequence[tuple[bool, int]]) -> Value:
-    found: list[One] = [lane(mine if here else theirs, index) for here, index in picks]
-    return together(found)
+def _picker(places: Sequence[int]) -> Callable[[tuple[One, ...]], Value]:
+    """What takes the values at these places, as one where they agree."""
+    if len(places) == 1:
+        return itemgetter(*places)
+    pick = itemgetter(*places)
+    return lambda values: together(pick(values))

@@ -90,9 +90,21 @@ class _Lanes:
     met: dict[tuple[int, int], int] = field(default_factory=dict)
     groups: list[list[_Access]] = field(default_factory=lambda: [[]])
     flying: list[_Access] = field(default_factory=list)
+    waiting: list[tuple[Sequence[tuple[int, Sequence[int]]], _Access]] = field(default_factory=list)
+    """Reads that are not among them yet: they matter once there is a write."""
 
-    def touch(self, units: Iterable[tuple[int, Sequence[int]]], access: _Access, *, writes: bool) -> None:
+    def touch(self, units: Sequence[tuple[int, Sequence[int]]], access: _Access, *, writes: bool) -> None:
         """Lanes access units of theirs, each all of its own."""
+        if not writes and not self.writes:
+            self.waiting.append((units, access))
+            return
+        waiting, self.waiting = self.waiting, []
+        for some, read in waiting:
+            if read.number >= self.floor:
+                self._note(some, read, writes=False)
+        self._note(units, access, writes=writes)
+
+    def _note(self, units: Iterable[tuple[int, Sequence[int]]], access: _Access, *, writes: bool) -> None:
         mine = self.writes if writes else self.reads
         for lane, some in units:
             for unit in some:
@@ -166,6 +178,7 @@ class _Lanes:
         if self.floor == self.now and not self.flying:
             self.writes.clear()
             self.reads.clear()
+            self.waiting.clear()
             self.met.clear()
 
     def _meet(self, some: Sequence[int]) -> None:

@@ -7,12 +7,13 @@ else happens and nothing is computed that is used outside; and if what is waited
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from sm90_verify.frontends.ptx.code import Code
 from sm90_verify.frontends.ptx.events import LaneEvent, Peeked, Waited
 from sm90_verify.frontends.ptx.instruction import PtxInstruction
-from sm90_verify.frontends.ptx.opcodes import kind_of, registers_of
+from sm90_verify.frontends.ptx.opcodes import Registers, kind_of, registers_of
 from sm90_verify.frontends.ptx.operands import Undetermined
 
 TRIES = ("try_wait", "test_wait")
@@ -27,6 +28,12 @@ class Peeks:
         self.after = _postdominators(code) if self.peeks else {}
         self.around: dict[int, int] = {}
         """By wait that a peek may skip, the peek."""
+        self.kept: dict[int, Registers] = {}
+        """By instruction that is followed, what it reads and writes."""
+        if self.peeks:
+            followed = (number for number in range(len(self.instructions)) if code.sliced.kept[number])
+            self.kept = {number: registers_of(self.instructions[number]) for number in followed}
+        self.firsts = [block.first for block in code.blocks]
         for peek in self.peeks:
             self._follow(peek)
 
@@ -57,12 +64,13 @@ class Peeks:
 
     def _spread(self, peek: int, tainted: set[int]) -> set[int]:
         found: set[int] = set()
-        for number, one in enumerate(self.instructions):
-            if not self.code.sliced.kept[number] or tainted.isdisjoint(registers_of(one).read):
+        for number, registers in self.kept.items():
+            if tainted.isdisjoint(registers.read):
                 continue
+            one = self.instructions[number]
             kind = kind_of(one)
             if kind == "value":
-                found.update(registers_of(one).written)
+                found.update(registers.written)
             elif kind == "branch":
                 self._must_surround_waits(peek, number, one)
             elif not self._is_try_of(number):
@@ -102,18 +110,21 @@ class Peeks:
                     raise self._too_much(peek, one)
                 if self.code.sliced.kept[at]:
                     written.update(registers_of(one).written)
-        for at, one in enumerate(self.instructions):
-            outside = self.code.sliced.kept[at] and _block_of(self.code, at) not in inside
-            if outside and not written.isdisjoint(registers_of(one).read) and self._is_read_afresh(at, written):
-                raise self._too_much(peek, one)
+        for at, registers in self.kept.items():
+            reads = not written.isdisjoint(registers.read) and self._block_of(at) not in inside
+            if reads and self._is_read_afresh(at, written):
+                raise self._too_much(peek, self.instructions[at])
 
     def _is_read_afresh(self, number: int, written: set[int]) -> bool:
         """The instruction reads one of these registers, which nothing outside has written before it."""
-        block = self.code.blocks[_block_of(self.code, number)]
+        block = self.code.blocks[self._block_of(number)]
         before = set[int]()
         for at in range(block.first, number):
             before.update(registers_of(self.instructions[at]).written)
         return not (written & set(registers_of(self.instructions[number]).read)) <= before
+
+    def _block_of(self, number: int) -> int:
+        return bisect_right(self.firsts, number) - 1
 
     def _is_idle(self, peek: int, number: int) -> bool:
         one = self.instructions[number]
@@ -122,12 +133,6 @@ class Peeks:
                 self.around[number] = peek
             return True
         return False
-
-
-def _block_of(code: Code, number: int) -> int:
-    from bisect import bisect_right
-
-    return bisect_right([block.first for block in code.blocks], number) - 1
 
 
 def _following(code: Code, index: int) -> list[int]:

@@ -44,9 +44,7 @@ Value: TypeAlias = int | Unknown | tuple[One, ...]
 def together(values: Sequence[One]) -> Value:
     """The values of the lanes, as one where they agree."""
     first = values[0]
-    if all(one is first or one == first for one in values):
-        return first
-    return tuple(values)
+    return first if values.count(first) == len(values) else tuple(values)
 
 
 def lane_by_lane(function: Callable[..., One], *values: Value) -> Value:
