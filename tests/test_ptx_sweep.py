@@ -6,6 +6,7 @@ import pytest
 from ptx_text import asked, kernel, launch, verdicts
 
 from sm90_verify.decide.sweep import Swept, found_among
+from sm90_verify.report.text import render
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, worst
 
 SHORT = {"p": PROVED, "u": UNDETERMINED, "v": VIOLATED}
@@ -65,3 +66,24 @@ def test_a_last_value_that_is_open_leaves_the_range_open(tmp_path):
 def test_the_fraction_of_a_policy_is_a_number(tmp_path, fraction):
     text = kernel(f"createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %d0, {fraction};")
     assert asked(tmp_path, text, launch(32)).verdict == PROVED
+
+
+def test_the_values_that_are_proved_one_by_one_are_the_scope(tmp_path):
+    said = render(asked(tmp_path, kernel(LAST, ".param .u32 n"), launch(64), sweep="n=0..2"))
+    assert "\nscope   every n from 0 to 2, one by one\n" in said
+    assert "scope" not in render(asked(tmp_path, kernel(LAST, ".param .u32 n"), launch(64), sweep="n=0..3"))
+
+
+@pytest.mark.parametrize(
+    ("option", "note"),
+    [
+        ({"redundancy": True}, "what is redundant is not said of a kernel that is undetermined"),
+        ({"table": True}, "there is no table: what the kernel does is not known"),
+        ({"emit": "{path}"}, "{path} is not written: what the kernel does is not known"),
+    ],
+)
+def test_what_is_asked_of_a_kernel_that_is_not_known_is_said_not_to_be_there(tmp_path, option, note):
+    path = str(tmp_path / "out.py")
+    given = {name: path if value == "{path}" else value for name, value in option.items()}
+    result = asked(tmp_path, kernel(LAST, ".param .u32 n"), launch(64, parameters="03000000"), **given)
+    assert result.verdict == UNDETERMINED and note.format(path=path) in result.notes

@@ -91,6 +91,9 @@ def check_ptx(
             result = sweep_over(told, swept, of_one)
     if kept is not None and result.verdict == PROVED:
         result = _with_redundant(result, kept, effort)
+    elif kept is not None:
+        why = f"what is redundant is not said of a kernel that is {result.verdict}"
+        result = replace(result, notes=(*result.notes, why))
     result = Origins(function, module.path).result(result)
     return replace(result, notes=(*said, *result.notes))
 
@@ -118,17 +121,21 @@ def decided(
     """The result on one launch. kept: where its cases are put."""
     start = time.perf_counter()
     name, parameters = os.path.basename(module.path), _parameters(launch)
+    is_written = False
     try:
         cases = cases_of(module, function, launch, effort)
         kernels = [lift(case.execution, name, effort.tick) for case in cases]
         if emit:
             _write(emit, cases, kernels, launch, effort)
+            is_written = True
         results = [of_case(case, one, asked, effort) for case, one in zip(cases, kernels, strict=True)]
     except (RanOut, Undetermined) as error:
         ids = asked.properties or PROPERTIES
         findings = tuple(Finding(id, UNDETERMINED, note=str(error)) for id in ids)
         result = Result("ptx", name, {}, asked.engine, findings)
-        notes: tuple[str, ...] = ()
+        known = "what the kernel does is not known"
+        missing = {f"{emit} is not written": bool(emit) and not is_written, "there is no table": table}
+        notes: tuple[str, ...] = tuple(f"{what}: {known}" for what, misses in missing.items() if misses)
     else:
         result = together(results)
         if table:

@@ -124,16 +124,24 @@ def _scope(verdict: Verdict) -> list[str]:
     every = verdict.scope.get("trips") == "all" and "runs" not in verdict.scope
     if verdict.verdict == PROVED and "periods" in verdict.scope:
         return [_by_periods(verdict.scope)]
+    if verdict.verdict == PROVED and "sweep" in verdict.scope:
+        return [f"scope   {_values(verdict.scope)}, one by one"]
     return ["scope   every trip count"] if verdict.verdict == PROVED and every else []
 
 
 def _by_periods(scope: dict[str, Any]) -> str:
     """scope   every n from 0 to 1073741824: 0 to 7 one by one, from 8 on by periods of 4"""
     said = scope["periods"]
-    (first, last), step, (low, high) = scope["sweep"][said["name"]], scope["sweep"]["step"], said["one_by_one"]
-    apart = f" in steps of {step}" if step > 1 else ""
+    low, high = said["one_by_one"]
     ways = f"{low} to {high} one by one, from {said['from']} on by periods of {said['period']}"
-    return f"scope   every {said['name']} from {first} to {last}{apart}: {ways}"
+    return f"scope   {_values(scope)}: {ways}"
+
+
+def _values(scope: dict[str, Any]) -> str:
+    """every n from 0 to 48 in steps of 8"""
+    step = scope["sweep"]["step"]
+    ((name, (first, last)),) = ((name, some) for name, some in scope["sweep"].items() if name != "step")
+    return f"every {name} from {first} to {last}" + (f" in steps of {step}" if step > 1 else "")
 
 
 def _answered(verdict: Verdict) -> list[str]:
