@@ -142,7 +142,7 @@ def decided(
             result = replace(result, table=_table(cases, kernels))
         if kept is not None:
             kept += map(Kept, cases, kernels)
-        notes = (*_counted(cases, launch), *(_said(one) for one in _assumed(cases)), *in_flight_at_exit(kernels))
+        notes = (*_counted(cases, launch), *_said(_assumed(cases)), *in_flight_at_exit(kernels))
     return replace(
         result,
         parameters=parameters,
@@ -170,7 +170,7 @@ def _write(path: str, cases: Sequence[LaunchCase], kernels: Sequence[Kernel], la
         f"What {launch.kernel or 'the kernel'} does in one launch ({shapes}), as it was executed. Numbers "
         "behind # are lines of the PTX; loops are those of this launch.",
         *_counted(cases, launch),
-        *(_said(one) for one in _assumed(cases)),
+        *_said(_assumed(cases)),
         *([OF_LANES] if any(lane_races(case.execution) for case in cases) else []),
     ]
 
@@ -190,7 +190,7 @@ def _with_loops_written(path: str, result: Result, larger: Larger, effort: Effor
         f"What {larger.launch.kernel or 'the kernel'} does for every {name} from {first} on: a class for the number in "
         f"its name and all that are a multiple of {period} more, each with as many rounds more of self.loop(). Numbers "
         "behind # are lines of the PTX; all other loops are those of this launch.",
-        *(_said(one) for one in _assumed([kept.case for _, kept in larger.loops])),
+        *_said(_assumed([kept.case for _, kept in larger.loops])),
     ]
     values = [value for value, _ in larger.loops]
     which = [f"{value}" + (f"_{number}" if values.count(value) > 1 else "") for number, value in enumerate(values)]
@@ -282,5 +282,13 @@ def _assumed(cases: Sequence[LaunchCase]) -> list[Assumed]:
     return list(dict.fromkeys(one for case in cases for one in case.execution.cluster.assumed))
 
 
-def _said(one: Assumed) -> str:
-    return f"assumed: line {one.line}: {one.what}"
+def _said(assumed: Sequence[Assumed]) -> list[str]:
+    """What is the same of several lines once, with the first of them."""
+    by_what: dict[str, list[int]] = {}
+    for one in assumed:
+        by_what.setdefault(one.what, []).append(one.line)
+    found = []
+    for what, lines in by_what.items():
+        more = f", and {len(lines) - 1} more ({', '.join(map(str, sorted(lines)[1:]))})" if lines[1:] else ""
+        found.append(f"assumed: line {min(lines)}{more}: {what}")
+    return found
