@@ -159,9 +159,9 @@ def test_programs_are_traced_and_compiled_once(monkeypatch):
     counted = {"trace": 0, "compile": 0}
 
     def counting(name, function):
-        def call(*arguments):
+        def call(*arguments, **named):
             counted[name] += 1
-            return function(*arguments)
+            return function(*arguments, **named)
 
         return call
 

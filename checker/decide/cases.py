@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sm90_verify.engines.check import check_valid
 from sm90_verify.engines.effort import Effort, Told
 from sm90_verify.engines.engine import Bounds
+from sm90_verify.engines.order import order
 from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.lane_races import lane_races
@@ -23,6 +24,12 @@ OF_ACCESSES = ("race", "stale-read", "missing-fence")
 """The properties that lanes of a warp can violate among themselves."""
 TRACE_SECONDS = 0.6
 """For a shorter schedule of a violation, unless it is asked otherwise."""
+
+
+MOST_LOCATIONS = 1_000
+"""Of a kernel that is searched without a bound, where its loops or a hang may have no end."""
+MOST_STATES = 100_000
+"""That are searched of it, unless it is asked otherwise."""
 
 
 class LaunchCase(NamedTuple):
@@ -66,16 +73,17 @@ def of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> R
     """The result on a case, of which this is the kernel."""
     stuck = case.execution.stuck
     left = max(1e-3, asked.timeout - (time.perf_counter() - effort.since)) if asked.timeout else 0.0
-    by_order = stuck is not None and asked.engine == DEFAULT
+    if stuck is not None and asked.engine == DEFAULT:
+        asked = _of_one_that_hangs(kernel, asked)
     result = check_valid(
         kernel,
         command="ptx",
         properties=asked.properties,
-        engine="order" if by_order else asked.engine,
-        limit=0 if by_order else asked.limit,
+        engine=asked.engine,
+        limit=asked.limit,
         timeout=left,
         memory=asked.memory,
-        reduced=by_order or asked.reduced,
+        reduced=asked.reduced,
         progress=asked.progress,
         trace_seconds=asked.trace_seconds,
     )
@@ -83,6 +91,14 @@ def of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> R
     if case.execution.parted:
         return _of_parted(result)
     return of_lane_races(result, case.execution)
+
+
+def _of_one_that_hangs(kernel: Kernel, asked: Asked) -> Asked:
+    """Order alone shows how; where it refuses the kernel, a search of a small one for a while."""
+    small = sum(len(program.nodes) for program in kernel.programs) <= MOST_LOCATIONS
+    if small and order(kernel).plan is None:
+        return asked._replace(engine="search", limit=asked.limit or MOST_STATES)
+    return asked._replace(engine="order", limit=0, reduced=True)
 
 
 def _waiting(execution: ClusterRun) -> str:

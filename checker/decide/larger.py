@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from sm90_verify.decide.cases import Asked, Kept, LaunchCase, of_case, together
+from sm90_verify.decide.cases import MOST_LOCATIONS, MOST_STATES, Asked, Kept, LaunchCase, of_case, together
 from sm90_verify.decide.sweep import Swept, found_among
 from sm90_verify.engines.effort import Effort, RanOut
 from sm90_verify.engines.order import order
@@ -38,10 +38,6 @@ bytes, a quarter of what they hold.
 """
 WITHOUT = 24
 """Values that are decided where no larger ones can be claimed."""
-MOST_LOCATIONS = 1_000
-"""Of a kernel with loops that is searched without a bound."""
-MOST_STATES = 100_000
-"""That are searched of a kernel with loops, unless it is asked otherwise."""
 BEYOND = 3
 """Values that are decided where a kernel with loops is violated, to see whether one of a launch is."""
 

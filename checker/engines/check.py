@@ -15,7 +15,6 @@ from sm90_verify.engines.combine import combine
 from sm90_verify.engines.effort import Effort, RanOut, Told, memory_bound
 from sm90_verify.engines.engine import Answer, Bound, Bounds, Engine, Question, Subject
 from sm90_verify.engines.noted import set_aside
-from sm90_verify.engines.order.outcome import hands_on
 from sm90_verify.engines.some_trips import for_all_trips, of_some_trips
 from sm90_verify.engines.table import DEFAULT, ENGINES, heeding, names_of
 from sm90_verify.result import PROPERTIES, PROVED, UNDETERMINED, Finding, Result
@@ -84,7 +83,7 @@ def check(
         assert isinstance(pipeline, Pipeline), "a kernel that is there already is not traced"
         ids = properties or PROPERTIES
         return _cut_short(command, pipeline.name, pipeline.parameters(), engine, ids, start, error)
-    question = question._replace(subject=Subject(kernel, tick=effort.tick, hands_on=hands_on), spent=effort)
+    question = question._replace(subject=Subject(kernel, tick=effort.tick, hands_on=_hands_on), spent=effort)
     result = _ask(question, engines, engine, command)
     return result if unfollowed is None else for_all_trips(result, unfollowed)
 
@@ -107,7 +106,7 @@ def check_valid(
     engines = _engines_of(engine, question)
     memory = question.memory or memory_bound()
     effort = Effort(question.timeout, memory, progress, limit=question.limit, trace_seconds=trace_seconds)
-    question = question._replace(subject=Subject(kernel, tick=effort.tick, hands_on=hands_on), spent=effort)
+    question = question._replace(subject=Subject(kernel, tick=effort.tick, hands_on=_hands_on), spent=effort)
     return _ask(question, engines, engine, command)
 
 
@@ -168,6 +167,12 @@ def _ask(question: Question, engines: Sequence[Engine], words: str, command: str
         events=answer.events,
         noted=noted,
     )
+
+
+def _hands_on(kernel: Kernel) -> bool:
+    from sm90_verify.engines.order.outcome import hands_on
+
+    return hands_on(kernel)
 
 
 def _by_default(question: Question) -> Answer:

@@ -57,12 +57,12 @@ class Subject:
 
     def allowing(self, barriers: Iterable[str]) -> Subject:
         """The same kernel, in which an arrival on one of these barriers is no violation of unobserved-phase."""
-        return replace(self, kernel=self.whole.allowing(barriers), compiled=None)
+        return replace(self, kernel=self.whole.allowing(barriers), compiled=None, tick=unheard)
 
     @cached_property
     def lenient(self) -> Subject:
         """The same kernel, in which nothing violates what is only noted."""
-        return replace(self, kernel=self.whole.allowing(), compiled=None)
+        return replace(self, kernel=self.whole.allowing(), compiled=None, tick=unheard)
 
     def signalled_like(self, action: Action) -> tuple[str, ...]:
         """The barriers that an action's operation is on, and all others of the same arrays in the same CTAs. An arrival
