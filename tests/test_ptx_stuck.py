@@ -79,3 +79,30 @@ def test_an_arrival_too_many_is_a_fault_even_if_the_kernel_hangs(tmp_path, does,
     init += "\tmbarrier.init.shared::cta.b64 [%r1], 1;\n"
     result = asked(tmp_path, kernel(init + does + wait("%r1", 0) + "OUT:\n"), launch())
     assert {name: verdicts(result)[name] for name in found} == found
+
+
+COUNTED_TWICE = """
+	mov.u32 %r1, smem;
+	mov.u32 %r2, %tid.x;
+	setp.ne.u32 %p0, %r2, 0;
+	@%p0 bra MET;
+	mbarrier.init.shared::cta.b64 [%r1], 32;
+MET:
+	bar.sync 0;
+	mad.lo.u32 %r3, %r2, 4, %r1;
+	cp.async.ca.shared.global [%r3+16], [%d1], 4;
+	cp.async.mbarrier.arrive{noinc}.shared::cta.b64 [%r1];
+"""
+
+
+@pytest.mark.parametrize(("noinc", "verdict"), [("", "violated"), (".noinc", "proved")])
+def test_an_arrival_that_raises_what_its_phase_waits_for(tmp_path, noinc, verdict):
+    """Order has no answer for it; a search shows who waits for ever, and at which line."""
+    text = kernel(COUNTED_TWICE.format(noinc=noinc) + wait("%r1", 0))
+    result = asked(tmp_path, text, launch())
+    assert verdicts(result)["deadlock"] == verdict
+    if noinc == "":
+        assert result.trace is not None
+        line = 1 + next(at for at, one in enumerate(text.splitlines()) if "try_wait" in one)
+        assert {(one.line, one.missing[:17]) for one in result.trace.blocked} == {(line, "0 of 32 arrivals,")}
+        assert asked(tmp_path, text, launch(), limit=3).verdict == "undetermined"

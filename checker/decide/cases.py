@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sm90_verify.engines.check import check_valid
 from sm90_verify.engines.effort import Effort, Told
 from sm90_verify.engines.engine import Bounds
-from sm90_verify.engines.order import order
+from sm90_verify.engines.order import is_beyond_search
 from sm90_verify.engines.table import DEFAULT
 from sm90_verify.frontends.ptx.execute import ClusterRun
 from sm90_verify.frontends.ptx.lane_races import lane_races
@@ -72,10 +72,24 @@ class Asked(NamedTuple):
 def of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> Result:
     """The result on a case, of which this is the kernel."""
     stuck = case.execution.stuck
+    if stuck is None or asked.engine != DEFAULT:
+        result = _checked(kernel, asked, effort)
+    else:
+        result = _checked(kernel, asked._replace(engine="order", limit=0, reduced=True), effort)
+        small = sum(len(program.nodes) for program in kernel.programs) <= MOST_LOCATIONS
+        bounded = asked.limit or asked.timeout or (small and not is_beyond_search(kernel))
+        if result.verdict == UNDETERMINED and not effort.ran_out() and bounded:
+            searched = _checked(kernel, asked._replace(engine="search", limit=asked.limit or MOST_STATES), effort)
+            result = searched if searched.verdict == VIOLATED else result
+    result = result if stuck is None else _of_a_hang(result, stuck, _waiting(case.execution))
+    if case.execution.parted:
+        return _of_parted(result)
+    return of_lane_races(result, case.execution)
+
+
+def _checked(kernel: Kernel, asked: Asked, effort: Effort) -> Result:
     left = max(1e-3, asked.timeout - (time.perf_counter() - effort.since)) if asked.timeout else 0.0
-    if stuck is not None and asked.engine == DEFAULT:
-        asked = _of_one_that_hangs(kernel, asked)
-    result = check_valid(
+    return check_valid(
         kernel,
         command="ptx",
         properties=asked.properties,
@@ -87,18 +101,6 @@ def of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> R
         progress=asked.progress,
         trace_seconds=asked.trace_seconds,
     )
-    result = result if stuck is None else _of_a_hang(result, stuck, _waiting(case.execution))
-    if case.execution.parted:
-        return _of_parted(result)
-    return of_lane_races(result, case.execution)
-
-
-def _of_one_that_hangs(kernel: Kernel, asked: Asked) -> Asked:
-    """Order alone shows how; where it refuses the kernel, a search of a small one for a while."""
-    small = sum(len(program.nodes) for program in kernel.programs) <= MOST_LOCATIONS
-    if small and order(kernel).plan is None:
-        return asked._replace(engine="search", limit=asked.limit or MOST_STATES)
-    return asked._replace(engine="order", limit=0, reduced=True)
 
 
 def _waiting(execution: ClusterRun) -> str:

@@ -40,6 +40,7 @@ If a condition fails, the events before the failure are a schedule that leads to
 Machine, and only what is violated there is called violated.
 """
 
+from sm90_verify.engines.order.cut import is_beyond_search
 from sm90_verify.engines.order.outcome import Outcome, order
 
-__all__ = ["Outcome", "order"]
+__all__ = ["Outcome", "is_beyond_search", "order"]
