@@ -242,7 +242,7 @@ def test_wait_that_passes_early() -> None:
 
     violations = explored(Early()).violations
     assert set(violations) == {"phase-lapped"}
-    assert "can pass too early" in violations["phase-lapped"].because
+    assert "passes once an earlier one of its parity is over" in violations["phase-lapped"].because
     assert explored(Early(ahead=0)).violations == {}
 
 

@@ -249,6 +249,8 @@ def wait_parity(b: Mbarrier, parity: int, unseen: Expr, distance: int) -> Step:
 
 LAPPED = "the barrier is two phases ahead of the wait: one bit of parity cannot tell"
 
+EARLY = "the barrier has not reached the phase before: the wait passes once an earlier one of its parity is over"
+
 
 def wrong_wait(unseen: Expr, distance: int) -> tuple[Illegal, Illegal]:
     """The two ways in which a wait can be out of step with its barrier: lapped, and early."""
@@ -257,7 +259,7 @@ def wrong_wait(unseen: Expr, distance: int) -> tuple[Illegal, Illegal]:
     early = unseen < Lit(distance - 1, unseen.width) if 1 <= distance <= top else FALSE
     return (
         Illegal("phase-lapped", late, LAPPED),
-        Illegal("phase-lapped", early, "the barrier has not reached the phase before: the wait can pass too early"),
+        Illegal("phase-lapped", early, EARLY),
     )
 
 
