@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sm90_verify.evidence.mutation.score import REASONS
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "kernels" / "README.md"]
 SOURCES = [
@@ -102,3 +104,8 @@ def test_the_quick_subset_is_a_list_of_test_files():
 def test_the_changelog_knows_the_version():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_what_is_said_of_survivors_is_explained():
+    page = (ROOT / "docs" / "ptx.md").read_text()
+    assert {reason for reason in REASONS if f"- `{reason}`: " not in page} == set()
