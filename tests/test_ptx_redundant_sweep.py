@@ -10,6 +10,9 @@ from test_ptx_larger import classes_of
 from sm90_verify.decide.redundant import Proved, _without, redundant
 from sm90_verify.engines.order import order
 from sm90_verify.frontends.ptx.lift import lift
+from sm90_verify.made_of import LeftOut
+from sm90_verify.report.sections import Redundant
+from sm90_verify.report.text import text
 from sm90_verify.result import PROVED
 from sm90_verify.spec.errors import Source, SpecError
 from sm90_verify.spec.model.kernel import Node, Program, Threads
@@ -82,3 +85,18 @@ def test_how_many_rounds_of_a_loop_were_skipped_is_not_known():
         with pytest.raises(SpecError, match="depends on how often"):
             distances(LOOP, line)
     assert distances(LOOP, 0, 2, 3) == []
+
+
+def test_lines_of_ptx_that_are_of_one_line_of_source_are_one():
+    file = "/k.ptx"
+    origin = ("k.cu:7", "k.cu:90")
+    some = [LeftOut("wait", file, line, True, origin) for line in (5, 9)]
+    some += [LeftOut("fence", file, 11, True, origin), LeftOut("wait", file, 12, False, origin)]
+    some += [LeftOut("wait", file, line, True) for line in (20, 21)]
+    shown = text([[Redundant(tuple(some))]]).splitlines()
+    assert [" ".join(one.split()) for one in shown] == [
+        "redundant /k.ptx:5, 9, 11 (k.cu:7 < k.cu:90): wait, fence",
+        "redundant /k.ptx:12 (k.cu:7 < k.cu:90): wait (not with all the others)",
+        "redundant /k.ptx:20: wait",
+        "redundant /k.ptx:21: wait",
+    ]

@@ -85,7 +85,7 @@ def _section(section: Section) -> list[str]:
         case Recovered():
             return _lines(tables_of(section))
         case Redundant():
-            return [line for one in section.operations for line in _redundant(one)]
+            return [line for some in _by_origin(section.operations) for line in _redundant(some)]
         case KernelTable():
             return _lines(sections_of_table(section))
         case HangState():
@@ -200,9 +200,20 @@ def _execution(section: Execution) -> list[str]:
     return [steps, f"  again: {section.again}"] if section.again else [steps]
 
 
-def _redundant(one: LeftOut) -> list[str]:
+def _by_origin(operations: Iterable[LeftOut]) -> Iterable[Sequence[LeftOut]]:
+    """Those that were compiled from the same lines together; others each by itself."""
+    found: dict[object, list[LeftOut]] = {}
+    for number, one in enumerate(operations):
+        found.setdefault((one.file, one.origin, one.together) if one.origin else number, []).append(one)
+    return found.values()
+
+
+def _redundant(some: Sequence[LeftOut]) -> list[str]:
+    """redundant  k.ptx:66, 92 (common.cuh:8 < k.cu:52): fence, fence.proxy"""
+    one, what = some[0], ", ".join(dict.fromkeys(each.what for each in some))
+    lines = ", ".join(str(each.line) for each in some)
     how = "" if one.together else " (not with all the others)"
-    return wrap(f"redundant  {_short(one.file)}:{one.line}{compiled_from(one.origin)}: {one.what}{how}", "           ")
+    return wrap(f"redundant  {_short(one.file)}:{lines}{compiled_from(one.origin)}: {what}{how}", "           ")
 
 
 def _excerpt(section: Excerpt) -> list[str]:
