@@ -180,3 +180,15 @@ def test_of_a_way_that_is_longer_still_the_end_is_shown_and_the_access():
     trace = Trace("race", "nothing orders the read of x by b after the write of x by a", tuple(steps))
     found = that_matter(trace)
     assert found[:2] == (0, 1) and found[2:] == tuple(range(len(steps) - MOST_ROWS, len(steps)))
+
+
+def test_bytes_that_are_too_many_are_counted(tmp_path):
+    """In the second phase; of the first one, in which all is well, nothing is counted."""
+    copy = "\tcp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [smem+{at}], [%d0], 64, [smem];\n"
+    both = copy.format(at=1024) + copy.format(at=2048)
+    expect = "\tmbarrier.arrive.expect_tx.shared.b64 _, [smem], {bytes};\n"
+    body = UNSEEN[: UNSEEN.index("\tmbarrier.arrive")] + "\tfence.mbarrier_init.release.cluster;\n"
+    body += expect.format(bytes=128) + both + wait("smem", 0) + expect.format(bytes=112) + both + wait("smem", 1)
+    result = asked(tmp_path, kernel(body + "DONE:\n"), launch(32), properties=["tx-count"])
+    assert result.trace is not None
+    assert result.trace.because.endswith("(112 bytes are expected in this phase, and 128 have come)")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from sm90_verify.counterexample import waiting
 from sm90_verify.counterexample.advice import advice
+from sm90_verify.counterexample.counted_bytes import bytes_counted
 from sm90_verify.result import Blocked, StepKind, Trace, TraceStep
 from sm90_verify.spec.errors import SpecError
 from sm90_verify.spec.model.machine import COPIES, Action, Check, Location, Machine, Variable
@@ -127,7 +128,12 @@ def make_trace(
     else:
         told = [check for check in run.violated if (check.property, check.because) == (property, because)]
         because = reason(told[0], run.last) if told else because
-    trace = Trace(property, because, tuple(steps), blocked, _ahead(machine, run, property, because), advised)
+    ahead = _ahead(machine, run, property, because)
+    if property == "tx-count" and run.steps and run.steps[-1].violated:
+        last = run.steps[-1]
+        counted = bytes_counted(machine, [step.before for step in run.steps[:-1]], last.action, last.before)
+        because = f"{because} ({counted})" if counted else because
+    trace = Trace(property, because, tuple(steps), blocked, ahead, advised)
     if not shows_again(machine, trace):
         raise AssertionError(f"the trace of {property} does not reproduce it")
     return trace
