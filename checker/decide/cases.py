@@ -84,7 +84,7 @@ def of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> R
     result = result if stuck is None else _of_a_hang(result, stuck, _waiting(case.execution))
     if case.execution.parted:
         return _of_parted(result)
-    return of_lane_races(result, case.execution)
+    return of_lane_races(result, case.execution, asked.properties)
 
 
 def _checked(kernel: Kernel, asked: Asked, effort: Effort) -> Result:
@@ -150,11 +150,12 @@ def _of_parted(result: Result) -> Result:
     return replace(result, findings=findings)
 
 
-def of_lane_races(result: Result, execution: ClusterRun) -> Result:
+def of_lane_races(result: Result, execution: ClusterRun, properties: Sequence[str] = ()) -> Result:
     """The result on a kernel of which lanes that are one role may race with each other, as the engines do not see: what
     they have proved of accesses is open then.
     """
-    if not any(one.id in OF_ACCESSES and one.verdict == PROVED for one in result.findings):
+    of_accesses = [one for one in result.findings if one.id in OF_ACCESSES]
+    if of_accesses and not any(one.verdict == PROVED for one in of_accesses):
         return result
     pairs = lane_races(execution)
     if not pairs:
@@ -166,6 +167,9 @@ def of_lane_races(result: Result, execution: ClusterRun) -> Result:
         replace(one, verdict=UNDETERMINED, note=note) if one.id in OF_ACCESSES and one.verdict == PROVED else one
         for one in result.findings
     )
+    known = {one.id for one in findings}
+    if OF_ACCESSES[0] not in known and OF_ACCESSES[0] in (properties or OF_ACCESSES):
+        findings = (*findings, Finding(OF_ACCESSES[0], UNDETERMINED, note=note))
     return replace(result, findings=findings)
 
 

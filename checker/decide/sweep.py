@@ -41,8 +41,9 @@ def read_sweep(text: str, function: Function) -> Swept:
     if last < first or step < 1:
         raise SpecError(f"--sweep {text}: no value lies there: use A..B with A not above B")
     tried = range(first, last + 1, step)
-    if len(tried) > MOST_VALUES:
-        raise SpecError(f"--sweep {text}: {len(tried)} values: use {MOST_VALUES} at most")
+    count = (last - first) // step + 1
+    if count > MOST_VALUES:
+        raise SpecError(f"--sweep {text}: {count} values: use {MOST_VALUES} at most")
     offset, size = _place(name, function)
     if not -(1 << 8 * size - 1) <= first or last >= 1 << 8 * size:
         raise SpecError(f"--sweep {text}: {name} has {size} bytes, which do not hold all of these values")

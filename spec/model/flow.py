@@ -55,6 +55,14 @@ def meeting_of(program: Program, operation: op.Operation | None) -> str | None:
             assert_never(meeting)
 
 
+def share_a_warp(one: Program, other: Program) -> bool:
+    """Two parts of a role have threads of the same warp, as far as their first threads and their numbers tell."""
+    (first, last), (start, stop) = (
+        (me.first // WARP, (me.first + me.threads - 1) // WARP) for me in (one.me, other.me)
+    )
+    return one.role == other.role and first <= stop and start <= last
+
+
 def threads_of_warp(programs: Iterable[Program], program: Program, sync: op.WarpSync) -> int:
     """How many threads meet at a barrier of a warp, or of the whole role."""
     if sync.lanes:

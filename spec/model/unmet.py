@@ -20,7 +20,7 @@ from sm90_verify.spec.model.accesses import (
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.barrier_plans import MOST_TRIGGERED
 from sm90_verify.spec.model.causality import Causality
-from sm90_verify.spec.model.flow import blocks_inside, meeting_of
+from sm90_verify.spec.model.flow import blocks_inside, meeting_of, share_a_warp
 from sm90_verify.spec.model.kernel import Node, Program
 from sm90_verify.spec.model.machine import Check
 from sm90_verify.spec.model.proxies import Bare, Edited, late, told_by_place
@@ -131,7 +131,7 @@ class Unmet:
         """bar.sync is .aligned (PTX ISA 9.7.13.1): all threads of a warp execute the same one, not each its own."""
         for other in self.v.programs:
             parts_of_a_warp = other.me.threads % WARP and program.me.threads % WARP
-            if other.role != program.role or other is program or not parts_of_a_warp:
+            if other is program or not parts_of_a_warp or not share_a_warp(other, program):
                 continue
             inside = self._inside(other).get(meeting_of(program, sync), ())
             elsewhere = [place for place, source in inside if source != node.source]

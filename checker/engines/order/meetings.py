@@ -13,7 +13,7 @@ from sm90_verify.engines.order.clocks import NEVER, Clock, handed_on, join
 from sm90_verify.engines.order.plan import MeetingUse, Move
 from sm90_verify.engines.order.progress import Progress
 from sm90_verify.engines.order.state import MeetingState
-from sm90_verify.spec.model.flow import blocks_inside
+from sm90_verify.spec.model.flow import blocks_inside, share_a_warp
 from sm90_verify.spec.ptx import numbers
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
@@ -77,7 +77,7 @@ def _must_be_together(run: Progress, role: int, move: Move, sync: op.NamedSync) 
     here = str(move.node.source)
     because = f"{name}: {ALIGNED.said(role=program.role)}"
     for (other, place), (event, blocks) in meeting.places.items():
-        if other == role or run.plan.programs[other].role != program.role or place == here:
+        if other == role or not share_a_warp(run.plan.programs[other], program) or place == here:
             continue
         if blocks:
             reached = join(run.now(role), run.clock_at(other, event + 1))

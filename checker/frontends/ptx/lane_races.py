@@ -90,6 +90,8 @@ class _Lanes:
     met: dict[tuple[int, int], int] = field(default_factory=dict)
     groups: list[list[_Access]] = field(default_factory=lambda: [[]])
     flying: list[_Access] = field(default_factory=list)
+    told: list[_Access] = field(default_factory=list)
+    """Those of which an arrival that follows them tells whoever waits for it, and of nothing else."""
     waiting: list[tuple[Sequence[tuple[int, Sequence[int]]], _Access]] = field(default_factory=list)
     """Reads that are not among them yet: they matter once there is a write."""
 
@@ -150,10 +152,13 @@ class _Lanes:
             case NamedMet() | Arrived(sem="release") | ClusterArrived(release=True):
                 self.released = self.now
             case Waited(sem="acquire") | ClusterWaited():
+                for one in self.told:
+                    one.number = -1
+                self.flying = [one for one in self.flying if one.number == FLYING]
+                self.told = []
                 self._order(self.released)
             case Triggered():
-                self._land(self.flying)
-                self.released = self.now
+                self.told += self.flying
             case Grouped("cp_commit"):
                 self.groups.append([])
             case Grouped("cp_wait", pending):

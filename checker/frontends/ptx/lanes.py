@@ -108,18 +108,21 @@ def _parts(events: Sequence[LaneEvent], alive: int) -> list[int]:
 
 
 def _meetings(events: Sequence[LaneEvent], acting: int) -> frozenset[int]:
-    """The meetings of several classes before which one of these has acted since they met last."""
+    """The meetings of several classes before which one of these has acted since they met last; of those that order
+    memory, since such a one.
+    """
     kept: list[int] = []
-    dirty = False
+    acted = {True: False, False: False}
     for at, one in enumerate(events):
         if isinstance(one.what, LanesMet):
             if one.what.members:
                 kept.append(at)
-            elif dirty and one.mask & acting == acting:
+            elif acted[one.what.orders] and one.mask & acting == acting:
                 kept.append(at)
-                dirty = False
-            elif dirty and one.mask & acting:
+                acted[False] = False
+                acted[True] &= not one.what.orders
+            elif acted[one.what.orders] and one.mask & acting:
                 kept.append(at)
         elif _acts(one) or isinstance(one.what, PeriodMarked):
-            dirty = True  # at a mark: all periods keep the same meetings
+            acted = {True: True, False: True}  # at a mark: all periods keep the same meetings
     return frozenset(kept)
