@@ -229,7 +229,7 @@ def test_tx_count_that_leaves_its_range_in_another_order(pipeline):
     said = decided(pipeline)
     assert said.verdict_on("tx-count") == VIOLATED
     trace = trace_of(said, "tx-count")
-    assert trace is not None and trace.because.endswith("leaves its range of +-(2^20-1) bytes")
+    assert trace is not None and "leaves its range of +-(2^20-1) bytes" in trace.because
     assert shows_again(compile_kernel(said.kernel), trace)
 
 
