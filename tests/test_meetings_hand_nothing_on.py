@@ -5,54 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
+from lanes_that_meet import Hands
+from ptx_text import asked, kernel, launch, verdicts, wait
 
 from sm90_verify import Pipeline, barrier, check, role, tile
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
-
-
-class Hands(Pipeline):
-    """Two parts of a warp, and two other warps. A letter each: r, w: read and write a; R, W: b; S: __syncwarp; s: the
-    lanes meet as at elect.sync; A, B, p: arrivals on full, back and part; M, N, q: waits for them; n: bar.sync of two
-    warps.
-    """
-
-    first = ""
-    second = ""
-    other = ""
-    third = ""
-    count = 1
-    full = barrier(arrivals=32)
-    back = barrier(arrivals=32)
-    part = barrier(arrivals="count")
-    a = tile(bytes=16)
-    b = tile(bytes=16)
-
-    @role(threads=32, split=(1, 31))
-    def lanes(self, me):
-        yield from self.does(self.first if me.first == 0 else self.second, me.threads)
-
-    @role(warps=1)
-    def looks(self, me):
-        yield from self.does(self.other, me.threads)
-
-    @role(warps=1)
-    def meets(self, me):
-        yield from self.does(self.third, me.threads)
-
-    def does(self, letters, threads):
-        for letter in letters:
-            match letter:
-                case "r" | "R" | "w" | "W":
-                    tile = self.a if letter in "rw" else self.b
-                    yield tile.read() if letter in "rR" else tile.write()
-                case "S" | "s":
-                    yield self.warp_sync(orders=letter == "S")
-                case "n":
-                    yield self.named_sync(1, 64)
-                case "A" | "B" | "p":
-                    yield {"A": self.full, "B": self.back, "p": self.part}[letter].arrive(threads)
-                case _:
-                    yield {"M": self.full, "N": self.back, "q": self.part}[letter].wait(0)
 
 
 def race(pipeline: Pipeline, engine: str = "default", *, reduced: bool = True) -> tuple[str, str]:
@@ -146,3 +103,25 @@ def test_engines_agree_on_what_lanes_tell_each_other(seed):
     assert by_search == race(pipeline, "search", reduced=False)[0], (first, second, other, third)
     assert by_order in (by_search, UNDETERMINED), (first, second, other, third)
     assert by_search in (by_order, VIOLATED), "order leaves nothing open that search proves"
+
+
+HALTS = """
+	mov.u32 %r0, %tid.x;
+	mov.u32 %r1, smem;
+	setp.ne.u32 %p0, %r0, 0;
+	@%p0 bra READY;
+	mbarrier.init.shared::cta.b64 [%r1], 1;
+READY:
+	bar.sync 0;
+	@%p0 bra COPIED;
+	mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 1024;
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+1024], [%d0], 1024, [%r1];
+COPIED:
+"""
+
+
+def test_a_violation_is_shown_without_following_what_is_before_what(tmp_path, monkeypatch):
+    """barrier-init, for want of a fence; what comes behind it is open, and nobody has to tell."""
+    monkeypatch.delattr("sm90_verify.spec.model.compile.Causality")
+    text = kernel(HALTS + wait("%r1", 0) + "elect.sync %r2|%p1, -1; ld.shared.b32 %r3, [%r1+1024];")
+    assert verdicts(asked(tmp_path, text, launch(32)))["barrier-init"] == VIOLATED

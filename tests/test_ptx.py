@@ -300,40 +300,6 @@ def test_shared_memory_that_the_launch_does_not_give_is_refused(tmp_path):
 
 # ---------------------------------------------------------------- the command
 
-SWEPT = """
-	ld.param.u32 %r0, [n];
-	setp.eq.u32 %p0, %r0, 3;
-	@!%p0 bra OVER;
-	bar.sync 1, 64;
-OVER:
-	bar.sync 0;
-"""
-
-
-def test_a_sweep_decides_every_value_of_a_parameter(tmp_path):
-    text = kernel(SWEPT, ".param .u32 n")
-    proved = asked(tmp_path, text, launch(32), sweep="n=4..9")
-    assert (proved.verdict, proved.scope["sweep"]) == (PROVED, {"n": [4, 9], "step": 1})
-    found = asked(tmp_path, text, launch(32), sweep="+0:u32=0..9")
-    assert (found.verdict, found.parameters["+0:u32"]) == (VIOLATED, 3)
-    assert "4 values of +0:u32 decided, 0 to 3" in found.notes
-
-
-@pytest.mark.parametrize(
-    ("sweep", "words"),
-    [
-        ("n", "use NAME=A..B"),
-        ("n=5..1", "no value lies there"),
-        ("n=0..99999", "10000 at most"),
-        ("m=0..1", "no parameter of that name: use one of n"),
-        ("+4:u32=0..1", "the parameters have 4 bytes"),
-        ("+0:u8=0..300", "has 1 bytes"),
-    ],
-)
-def test_a_sweep_that_is_none_is_refused(tmp_path, sweep, words):
-    with pytest.raises(SpecError, match=words):
-        asked(tmp_path, kernel(SWEPT, ".param .u32 n"), launch(32), sweep=sweep)
-
 
 def test_the_command(tmp_path, capsys):
     (tmp_path / "k.ptx").write_text(handoff())

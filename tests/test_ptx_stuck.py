@@ -106,3 +106,9 @@ def test_an_arrival_that_raises_what_its_phase_waits_for(tmp_path, noinc, verdic
         line = 1 + next(at for at, one in enumerate(text.splitlines()) if "try_wait" in one)
         assert {(one.line, one.missing[:17]) for one in result.trace.blocked} == {(line, "0 of 32 arrivals,")}
         assert asked(tmp_path, text, launch(), limit=3).verdict == "undetermined"
+
+
+def test_a_large_kernel_that_cannot_go_on_is_not_searched(tmp_path):
+    more = "bar.warp.sync -1; st.shared.b32 [%r3+2048], %r2;" * 600 + wait("%r1", 0)
+    result = asked(tmp_path, kernel(COUNTED_TWICE.format(noinc="") + more), launch(33))
+    assert verdicts(result)["deadlock"] == "undetermined"

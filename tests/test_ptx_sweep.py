@@ -8,6 +8,7 @@ from ptx_text import asked, kernel, launch, verdicts
 from sm90_verify.decide.sweep import Swept, found_among
 from sm90_verify.report.text import render
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, Trace, worst
+from sm90_verify.spec.errors import SpecError
 
 SHORT = {"p": PROVED, "u": UNDETERMINED, "v": VIOLATED}
 
@@ -87,3 +88,39 @@ def test_what_is_asked_of_a_kernel_that_is_not_known_is_said_not_to_be_there(tmp
     given = {name: path if value == "{path}" else value for name, value in option.items()}
     result = asked(tmp_path, kernel(LAST, ".param .u32 n"), launch(64, parameters="03000000"), **given)
     assert result.verdict == UNDETERMINED and note.format(path=path) in result.notes
+
+
+SWEPT = """
+	ld.param.u32 %r0, [n];
+	setp.eq.u32 %p0, %r0, 3;
+	@!%p0 bra OVER;
+	bar.sync 1, 64;
+OVER:
+	bar.sync 0;
+"""
+
+
+def test_a_sweep_decides_every_value_of_a_parameter(tmp_path):
+    text = kernel(SWEPT, ".param .u32 n")
+    proved = asked(tmp_path, text, launch(32), sweep="n=4..9")
+    assert (proved.verdict, proved.scope["sweep"]) == (PROVED, {"n": [4, 9], "step": 1})
+    found = asked(tmp_path, text, launch(32), sweep="+0:u32=0..9")
+    assert (found.verdict, found.parameters["+0:u32"]) == (VIOLATED, 3)
+    assert "4 values of +0:u32 decided, 0 to 3" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("sweep", "words"),
+    [
+        ("n", "use NAME=A..B"),
+        ("n=5..1", "no value lies there"),
+        ("n=0..99999", "10000 at most"),
+        ("n=0..99999999999999999999", "10000 at most"),
+        ("m=0..1", "no parameter of that name: use one of n"),
+        ("+4:u32=0..1", "the parameters have 4 bytes"),
+        ("+0:u8=0..300", "has 1 bytes"),
+    ],
+)
+def test_a_sweep_that_is_none_is_refused(tmp_path, sweep, words):
+    with pytest.raises(SpecError, match=words):
+        asked(tmp_path, kernel(SWEPT, ".param .u32 n"), launch(32), sweep=sweep)

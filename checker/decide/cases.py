@@ -18,14 +18,11 @@ from sm90_verify.frontends.ptx.launch import Block
 from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED, Finding, Result, worst
 from sm90_verify.spec.errors import Source
 from sm90_verify.spec.model.kernel import Kernel
-from sm90_verify.spec.ptx.needs import TOGETHER
+from sm90_verify.spec.model.properties import UNORDERED
+from sm90_verify.spec.ptx.needs import ORDERED, TOGETHER
 
-OF_ACCESSES = ("race", "stale-read", "missing-fence")
-"""The properties that lanes of a warp can violate among themselves."""
 TRACE_SECONDS = 0.6
 """For a shorter schedule of a violation, unless it is asked otherwise."""
-
-
 MOST_LOCATIONS = 1_000
 """Of a kernel that is searched without a bound, where its loops or a hang may have no end."""
 MOST_STATES = 100_000
@@ -77,7 +74,7 @@ def of_case(case: LaunchCase, kernel: Kernel, asked: Asked, effort: Effort) -> R
     else:
         result = _checked(kernel, asked._replace(engine="order", limit=0, reduced=True), effort)
         small = sum(len(program.nodes) for program in kernel.programs) <= MOST_LOCATIONS
-        bounded = asked.limit or asked.timeout or (small and not is_beyond_search(kernel))
+        bounded = asked.limit or asked.timeout or (small and not is_beyond_search(kernel, effort))
         if result.verdict == UNDETERMINED and not effort.ran_out() and bounded:
             searched = _checked(kernel, asked._replace(engine="search", limit=asked.limit or MOST_STATES), effort)
             result = searched if searched.verdict == VIOLATED else result
@@ -154,8 +151,8 @@ def of_lane_races(result: Result, execution: ClusterRun, properties: Sequence[st
     """The result on a kernel of which lanes that are one role may race with each other, as the engines do not see: what
     they have proved of accesses is open then.
     """
-    of_accesses = [one for one in result.findings if one.id in OF_ACCESSES]
-    if of_accesses and not any(one.verdict == PROVED for one in of_accesses):
+    unordered = [one for one in result.findings if one.id in UNORDERED]
+    if unordered and not any(one.verdict == PROVED for one in unordered):
         return result
     pairs = lane_races(execution)
     if not pairs:
@@ -164,12 +161,12 @@ def of_lane_races(result: Result, execution: ClusterRun, properties: Sequence[st
     others = "" if not more else f" (and {more} more such {'pair' if more == 1 else 'pairs'} of accesses)"
     note = pairs[0].said([one.line for one in execution.code.function.code]) + others
     findings = tuple(
-        replace(one, verdict=UNDETERMINED, note=note) if one.id in OF_ACCESSES and one.verdict == PROVED else one
+        replace(one, verdict=UNDETERMINED, note=note) if one.id in UNORDERED and one.verdict == PROVED else one
         for one in result.findings
     )
-    known = {one.id for one in findings}
-    if OF_ACCESSES[0] not in known and OF_ACCESSES[0] in (properties or OF_ACCESSES):
-        findings = (*findings, Finding(OF_ACCESSES[0], UNDETERMINED, note=note))
+    race, known = ORDERED.property, {one.id for one in findings}
+    if race not in known and race in (properties or UNORDERED):  # an engine leaves out what no two roles can violate
+        findings = (*findings, Finding(race, UNDETERMINED, note=note))
     return replace(result, findings=findings)
 
 

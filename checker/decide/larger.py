@@ -56,8 +56,8 @@ class Classes(NamedTuple):
 
 @dataclass
 class Larger:
-    """Looks for periods of one launch. decide: the result on a launch with one value. loops: the
-    kernels with loops that are proved, each with the first value that it stands for.
+    """Looks for periods of one launch. decide: the result on a launch with one value. loops: the kernels with
+    loops that are proved, each with the first value that it stands for.
     """
 
     module: PtxModule

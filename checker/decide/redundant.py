@@ -24,6 +24,8 @@ from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
 from sm90_verify.spec.ptx.limits import MMA_GROUPS
 
+UNKNOWN = -1
+"""Phases that were skipped, as many as a loop has rounds."""
 Verdict: TypeAlias = Callable[[Kernel], str]
 """proved, violated or undetermined."""
 
@@ -181,7 +183,6 @@ def _skipped(program: Program, gone: set[int]) -> dict[int, int]:
 
     Raises SpecError where that depends on the way that the role has come.
     """
-    unknown = -1
     states: dict[int, dict[str, int]] = {0: {}}
     found: dict[int, int] = {}
     todo = [0]
@@ -191,20 +192,20 @@ def _skipped(program: Program, gone: set[int]) -> dict[int, int]:
         if isinstance(node.operation, op.Wait):
             before = state.pop(node.operation.barrier, 0)
             if at in gone:
-                state[node.operation.barrier] = unknown if before == unknown else before + node.distance
+                state[node.operation.barrier] = UNKNOWN if before == UNKNOWN else before + node.distance
             else:
                 found[at] = before
         for to in node.successors.values():
             known = states.get(to)
-            both = state if known is None else _either(known, state, unknown)
+            both = state if known is None else _either(known, state)
             if both != known:
                 states[to] = both
                 todo.append(to)
-    if unknown in found.values():
+    if UNKNOWN in found.values():
         raise SpecError("how many phases a wait is for depends on how often the role goes round a loop")
     return {at: phases for at, phases in found.items() if phases}
 
 
-def _either(one: dict[str, int], other: dict[str, int], unknown: int) -> dict[str, int]:
+def _either(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     names = one.keys() | other.keys()
-    return {name: one.get(name, 0) if one.get(name, 0) == other.get(name, 0) else unknown for name in names}
+    return {name: one.get(name, 0) if one.get(name, 0) == other.get(name, 0) else UNKNOWN for name in names}

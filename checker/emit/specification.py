@@ -32,7 +32,8 @@ def specification(
     the docstring. tick: called now and then. which: what the name of each class ends with (default: its number, if
     there are several). Raises SpecError for what the language cannot say.
     """
-    which = which or [""] if len(kernels) == 1 else which or [str(number) for number in range(len(kernels))]
+    if not which:
+        which = [str(number) for number in range(len(kernels))] if len(kernels) > 1 else [""]
     names = [f"{class_name(title)}{one}" for one in which]
     classes = [_class(name, kernel, tick) for name, kernel in zip(names, kernels, strict=True)]
     said = "\n".join(["\n".join(wrap(one, WIDTH)) for one in about])

@@ -40,7 +40,7 @@ def by_default(question: Question) -> Answer:
     because = f"order leaves {listed([one.id for one in left])} open: {left[0].note}"
     if question.effort.ran_out():
         return ordered._replace(because="there is no time left for another one")
-    if not (question.limit or question.timeout) and is_beyond_search(question.subject.whole):
+    if not (question.limit or question.timeout) and is_beyond_search(question.subject.whole, question.effort):
         return ordered._replace(because=f"{because}; more than is searched without a bound (--limit, --timeout)")
     if any(one.verdict == VIOLATED for one in ordered.findings) and _is_large(question):
         brief = replace(question.effort.for_a_trace(), purpose="to search what order leaves open")
@@ -54,7 +54,7 @@ def by_default(question: Question) -> Answer:
 
 def _looked_closer(question: Question, ordered: Answer) -> Answer:
     because = "a schedule that shows the violation was found, and executed"
-    if _is_large(question) or question.effort.trace_seconds < TRACE_SECONDS:
+    if question.effort.trace_seconds < TRACE_SECONDS or question.subject.follows or _is_large(question):
         return ordered._replace(because=because)
     closer = SearchEngine().look_closer(question, {}, question.effort.for_a_trace(), question.limit or REFINED)
     answer = settled(closer, ordered)

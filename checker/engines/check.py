@@ -83,7 +83,7 @@ def check(
         assert isinstance(pipeline, Pipeline), "a kernel that is there already is not traced"
         ids = properties or PROPERTIES
         return _cut_short(command, pipeline.name, pipeline.parameters(), engine, ids, start, error)
-    question = question._replace(subject=Subject(kernel, tick=effort.tick, hands_on=_hands_on), spent=effort)
+    question = question._replace(subject=_subject(kernel, effort), spent=effort)
     result = _ask(question, engines, engine, command)
     return result if unfollowed is None else for_all_trips(result, unfollowed)
 
@@ -106,7 +106,7 @@ def check_valid(
     engines = _engines_of(engine, question)
     memory = question.memory or memory_bound()
     effort = Effort(question.timeout, memory, progress, limit=question.limit, trace_seconds=trace_seconds)
-    question = question._replace(subject=Subject(kernel, tick=effort.tick, hands_on=_hands_on), spent=effort)
+    question = question._replace(subject=_subject(kernel, effort), spent=effort)
     return _ask(question, engines, engine, command)
 
 
@@ -169,10 +169,13 @@ def _ask(question: Question, engines: Sequence[Engine], words: str, command: str
     )
 
 
-def _hands_on(kernel: Kernel) -> bool:
-    from sm90_verify.engines.order.outcome import hands_on
+def _subject(kernel: Kernel, effort: Effort) -> Subject:
+    def follows(kernel: Kernel) -> bool:
+        from sm90_verify.engines.order.outcome import hands_on
 
-    return hands_on(kernel)
+        return hands_on(kernel, effort)
+
+    return Subject(kernel, tick=effort.tick, hands_on=follows)
 
 
 def _by_default(question: Question) -> Answer:

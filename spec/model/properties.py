@@ -38,6 +38,9 @@ SEVERITY = (
 )
 """Which of several violations a report leads with."""
 
+UNORDERED = ("race", "stale-read", "missing-fence")
+"""What accesses violate that nothing orders."""
+
 NOTED = ("unobserved-phase",)
 """What violates a rule of the ISA and goes well on hardware all the same: a violation of a strict kernel; of any other
 one, people are told where it happens.

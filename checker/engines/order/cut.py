@@ -2,13 +2,15 @@
 
 A Machine that is cut has nothing to execute behind some location of each role, and few checks (spec.model.cut). What it
 shows to be violated is; where it shows nothing, or a schedule comes to where it is cut, one with more of the kernel is
-asked, and the whole one in the end.
+asked, and the whole one in the end. What follows causality (spec.model.causality) is not compiled for a schedule that
+needs none of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sm90_verify.engines.effort import Effort
 from sm90_verify.engines.engine import Question
 from sm90_verify.engines.order.outcome import Outcome, hands_on
 from sm90_verify.engines.order.refusals import orders_less
@@ -35,11 +37,11 @@ def is_large(kernel: Kernel) -> bool:
     return _is_straight_and_beyond(kernel, LARGE)
 
 
-def is_beyond_search(kernel: Kernel) -> bool:
+def is_beyond_search(kernel: Kernel, effort: Effort) -> bool:
     """A search of all schedules is not begun without a bound."""
-    return is_large(kernel) or (
-        _is_straight_and_beyond(kernel, SEARCHED) and (bool(orders_less(kernel)) or hands_on(kernel))
-    )
+    if not _is_straight_and_beyond(kernel, SEARCHED):
+        return False
+    return is_large(kernel) or bool(orders_less(kernel)) or hands_on(kernel, effort)
 
 
 def _is_straight_and_beyond(kernel: Kernel, most: int) -> bool:
@@ -67,4 +69,4 @@ def machines(outcome: Outcome, question: Question) -> Iterator[Machine]:
             watched = frozenset((outcome.programs[max(who, ~who)].name, at) for who, at in steps)
             last = {program.name: events + margin for program, events in zip(outcome.programs, done, strict=True)}
             yield compile_kernel(outcome.kernel, question.subject.tick, cut=Cut(last, watched))
-    yield question.subject.machine
+    yield question.subject.machine if question.together or outcome.handed else question.subject.plain

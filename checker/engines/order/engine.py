@@ -69,7 +69,7 @@ def _executed(outcome: Outcome, question: Question) -> tuple[Finding, ...]:
         if violations:
             break
     if machine.cut is None:
-        asked = question.asked()
+        asked = question.asked(machine.properties)
     else:
         asked = question.asked((*_possible(outcome, question), *violations))
     if question.shorter and question.effort.trace_seconds:

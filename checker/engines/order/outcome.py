@@ -16,15 +16,13 @@ from sm90_verify.result import PROVED, UNDETERMINED, VIOLATED
 from sm90_verify.spec.model.barrier_bytes import barriers_under
 from sm90_verify.spec.model.handing import may_hand_on
 from sm90_verify.spec.model.kernel import Kernel, Program
-from sm90_verify.spec.model.properties import HALTING, PROPERTIES
+from sm90_verify.spec.model.properties import HALTING, PROPERTIES, UNORDERED
 from sm90_verify.spec.ptx import operations as op
 from sm90_verify.spec.ptx.effects import effects_of
-from sm90_verify.spec.ptx.needs import FENCED, GOES_ON, GRANTED, ORDERED, READ_AT_EXIT, UNTOUCHED, properties_of
+from sm90_verify.spec.ptx.needs import FENCED, GOES_ON, GRANTED, READ_AT_EXIT, UNTOUCHED, properties_of
 
 STARVED = (GOES_ON.property, GRANTED.property, "arrival-count")
 """What is violated where a request for registers is never granted."""
-UNORDERED = (ORDERED.property, "stale-read", FENCED.property)
-"""What may be violated where accesses are not ordered."""
 
 
 @dataclass(frozen=True)
@@ -132,9 +130,11 @@ def order(
     )
 
 
-def hands_on(kernel: Kernel) -> bool:
-    """Whether somebody may rely on what others have told it where they met and released nothing."""
-    outcome = order(kernel) if may_hand_on(kernel) else None
+def hands_on(kernel: Kernel, effort: Effort | None = None) -> bool:
+    """Whether somebody may rely on what others have told it where they met and released nothing; so it is said if there
+    is no time to tell.
+    """
+    outcome = order(kernel, effort=effort) if may_hand_on(kernel) else None
     return outcome is not None and bool(outcome.handed or outcome.why)
 
 
